@@ -1,0 +1,303 @@
+//! What can be typed.
+#![allow(clippy::doc_markdown, reason = "clap prints these comments as help")]
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use stack::cpu_quota::TaskCpu;
+use stack::options::MAX_TASKS;
+use stack::{Service, TaskCounts, TaskId};
+
+/// A reference microservice system to put under load: three services behind a load balancer, on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "datum", version, propagate_version = true, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start the whole system: PostgreSQL, object store, services, load balancer
+    Up(Box<UpArgs>),
+    /// Stop a running system
+    Down(WhichArgs),
+    /// Show the tasks of a running system
+    Status(StatusArgs),
+    /// Replace the tasks of a running system one by one, without losing a request
+    Restart(RestartArgs),
+    /// Print the logs of tasks
+    Logs(LogsArgs),
+    /// Run one task of a service in the foreground, configured by the environment
+    Task(TaskArgs),
+    /// Apply the migrations, configured by the environment
+    Migrate(ForwardedArgs),
+    /// Run the load balancer alone, configured by the environment
+    Balancer(ForwardedArgs),
+    /// Run the S3 object store alone, configured by the environment
+    ObjectStore(ForwardedArgs),
+    /// Ask a health endpoint; exit 0 when it answers with success (a container's health command)
+    Healthcheck(HealthcheckArgs),
+    /// Make keys
+    #[command(subcommand)]
+    Keys(KeysCommand),
+    /// Print the OpenAPI document of the whole API, or of one service
+    Openapi(OpenapiArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {
+    /// Port of the load balancer on 127.0.0.1; 0 takes any free one
+    #[arg(long, default_value_t = 8080)]
+    pub(crate) port: u16,
+    /// Tasks per service: a number for all, or SERVICE=NUMBER for one; may be repeated and mixed [default: 1]
+    #[arg(long, value_name = "N | SERVICE=N", value_delimiter = ',', value_parser = parse_tasks)]
+    pub(crate) tasks: Vec<TasksFor>,
+    /// CPU of each task in Fargate's units (256 = a quarter of a vCPU); unset: the whole machine
+    #[arg(long, value_name = "UNITS")]
+    pub(crate) task_cpu: Option<TaskCpu>,
+    /// Keep nothing: use a temporary folder that is removed at the end
+    #[arg(long, conflicts_with = "state_dir")]
+    pub(crate) ephemeral: bool,
+    /// Folder of the database, documents, keys and logs
+    #[arg(long, value_name = "FOLDER", default_value = DEFAULT_STATE_DIR)]
+    pub(crate) state_dir: PathBuf,
+    /// Who keeps users and passwords
+    #[arg(long, value_enum, default_value_t = Identity::Local)]
+    pub(crate) identity: Identity,
+    /// Show the tasks' logs on screen; their files are written anyway
+    #[arg(long)]
+    pub(crate) logs: bool,
+    /// Use this database (an administrator's URL) instead of an own PostgreSQL
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    pub(crate) database_url: Option<String>,
+    /// Throttling of failed logins; off is for load tests [default: AUTH_THROTTLE of the environment, else on]
+    #[arg(long, value_enum)]
+    pub(crate) throttle: Option<Switch>,
+    /// Pass a variable to every task; may be repeated (`datum task auth --help` lists them)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+/// Where the state lives when nobody says.
+pub(crate) const DEFAULT_STATE_DIR: &str = ".datum";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Identity {
+    /// The auth service itself
+    Local,
+    /// Amazon Cognito
+    Cognito,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+/// One `--tasks`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TasksFor {
+    All(u16),
+    One(Service, u16),
+}
+
+fn parse_tasks(text: &str) -> Result<TasksFor, String> {
+    let count = |text: &str| match text.parse() {
+        Ok(count) if (1..=MAX_TASKS).contains(&count) => Ok(count),
+        _ => Err(format!("`{text}` is not a number from 1 to {MAX_TASKS}")),
+    };
+    match text.split_once('=') {
+        Some((service, number)) => Ok(TasksFor::One(service.parse()?, count(number)?)),
+        None => Ok(TasksFor::All(count(text)?)),
+    }
+}
+
+fn parse_variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+impl UpArgs {
+    /// Numbers for all services first, then those for one, in whatever order they were typed.
+    pub(crate) fn task_counts(&self) -> TaskCounts {
+        let all =
+            self.tasks.iter().rev().find_map(|it| if let TasksFor::All(count) = it { Some(*count) } else { None });
+        self.tasks.iter().fold(TaskCounts::each(all.unwrap_or(1)), |counts, it| match it {
+            TasksFor::One(service, count) => counts.with(*service, *count),
+            TasksFor::All(_) => counts,
+        })
+    }
+}
+
+/// Which of the running systems is meant.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct WhichArgs {
+    /// The one with this state folder [default: the one in .datum, else the only one that runs]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// The one whose load balancer has this port
+    #[arg(long, conflicts_with = "state_dir")]
+    pub(crate) port: Option<u16>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub(crate) which: WhichArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestartArgs {
+    /// Only the tasks of this service
+    pub(crate) service: Option<Service>,
+    #[command(flatten)]
+    pub(crate) which: WhichArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// Only this task (`auth-1`) or this service (`auth`)
+    #[arg(value_parser = parse_log_source)]
+    pub(crate) task: Option<LogSource>,
+    /// Go on as lines are written
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// How many of the last lines to begin with, of each task
+    #[arg(long, short = 'n', default_value_t = 20, value_name = "LINES")]
+    pub(crate) lines: usize,
+    #[command(flatten)]
+    pub(crate) which: WhichArgs,
+}
+
+/// Whose logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogSource {
+    Service(Service),
+    Task(TaskId),
+}
+
+fn parse_log_source(text: &str) -> Result<LogSource, String> {
+    if let Ok(service) = text.parse() {
+        return Ok(LogSource::Service(service));
+    }
+    text.parse().map(LogSource::Task)
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct TaskArgs {
+    /// auth, actor or document; `datum task auth --help` lists the variables
+    pub(crate) service: Service,
+    #[command(flatten)]
+    pub(crate) forwarded: ForwardedArgs,
+}
+
+/// Read by the part itself: `--help` lists its variables.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct ForwardedArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+impl ForwardedArgs {
+    /// Whether the variables should be listed; anything but that is an error, which names it.
+    pub(crate) fn wants_help(&self) -> Result<bool, String> {
+        match self.arguments.first() {
+            None => Ok(false),
+            Some(argument) if argument == "--help" || argument == "-h" => Ok(true),
+            Some(argument) => {
+                Err(format!("unexpected argument `{}`: the environment configures it", argument.display()))
+            }
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HealthcheckArgs {
+    /// What to ask, over plain HTTP [default: /live on the PORT of the environment, else 8080]
+    pub(crate) url: Option<String>,
+    /// How long to wait for the whole answer
+    #[arg(long, default_value_t = 3_000, value_name = "MILLISECONDS")]
+    pub(crate) timeout_ms: u64,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Print a new signing key (ES256, PKCS#8, PEM) for AUTH_SIGNING_KEYS
+    Generate,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OpenapiArgs {
+    /// Only this service
+    #[arg(long)]
+    pub(crate) service: Option<Service>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn up(arguments: &[&str]) -> Result<UpArgs, clap::Error> {
+        let cli = Cli::try_parse_from(["datum", "up"].iter().chain(arguments))?;
+        match cli.command {
+            Command::Up(up) => Ok(*up),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn tasks_are_for_all_for_one_or_mixed_in_any_order() {
+        let counts = |arguments: &[&str]| {
+            let counts = up(arguments).expect("valid").task_counts();
+            Service::ALL.map(|service| counts.of(service))
+        };
+        assert_eq!(counts(&[]), [1, 1, 1]);
+        assert_eq!(counts(&["--tasks", "2"]), [2, 2, 2]);
+        assert_eq!(counts(&["--tasks", "auth=3"]), [3, 1, 1]);
+        assert_eq!(counts(&["--tasks", "auth=3", "--tasks", "2"]), [3, 2, 2]);
+        assert_eq!(counts(&["--tasks", "2,document=4,actor=1"]), [2, 1, 4]);
+        for wrong in ["0", "65", "-1", "many", "billing=2", "auth=", "auth=0", "=3", ""] {
+            assert!(up(&["--tasks", wrong]).is_err(), "--tasks {wrong} was accepted");
+        }
+    }
+
+    #[test]
+    fn options_are_checked_when_they_are_typed() {
+        assert_eq!(up(&["--task-cpu", "256"]).expect("valid").task_cpu.map(TaskCpu::units), Some(256));
+        assert!(up(&["--task-cpu", "300"]).is_err());
+        assert!(up(&["--ephemeral", "--state-dir", "x"]).is_err());
+        assert!(up(&["--port", "70000"]).is_err());
+        assert_eq!(up(&["--set", "A=b=c"]).expect("valid").set, [("A".to_owned(), "b=c".to_owned())]);
+        assert!(up(&["--set", "A"]).is_err());
+        assert_eq!(up(&["--throttle", "off"]).expect("valid").throttle, Some(Switch::Off));
+    }
+
+    #[test]
+    fn logs_are_of_a_task_or_of_a_service() {
+        assert_eq!(parse_log_source("auth"), Ok(LogSource::Service(Service::Auth)));
+        assert_eq!(parse_log_source("actor-2"), Ok(LogSource::Task(TaskId::new(Service::Actor, 2))));
+        assert!(parse_log_source("actor2").is_err());
+    }
+
+    #[test]
+    fn a_task_leaves_help_to_the_service() {
+        let cli = Cli::try_parse_from(["datum", "task", "auth", "--help"]).expect("parsed");
+        let Command::Task(task) = cli.command else { panic!("{:?}", cli.command) };
+        assert_eq!((task.service, task.forwarded.arguments), (Service::Auth, vec!["--help".into()]));
+    }
+}

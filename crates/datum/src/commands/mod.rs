@@ -1,0 +1,53 @@
+//! One file a command.
+
+mod down;
+mod find;
+mod healthcheck;
+mod logs;
+mod parts;
+mod print;
+mod restart;
+mod status;
+mod up;
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use stack::StackError;
+
+use crate::cli::{Command, KeysCommand};
+use crate::terminal::complain;
+
+/// Runs a command to its end.
+pub(crate) fn run(command: Command) -> ExitCode {
+    match command {
+        Command::Up(args) => up::run(&args),
+        Command::Down(which) => down::run(&which),
+        Command::Status(args) => status::run(&args),
+        Command::Restart(args) => restart::run(&args),
+        Command::Logs(args) => logs::run(&args),
+        Command::Task(args) => parts::task(&args),
+        Command::Migrate(forwarded) => parts::migrate(&forwarded),
+        Command::Balancer(forwarded) => parts::balancer(&forwarded),
+        Command::ObjectStore(forwarded) => parts::object_store(&forwarded),
+        Command::Healthcheck(args) => healthcheck::run(&args),
+        Command::Keys(KeysCommand::Generate) => print::signing_key(),
+        Command::Openapi(args) => print::openapi(args.service),
+    }
+}
+
+/// A runtime for a command that waits more than it works.
+fn small_runtime() -> Result<tokio::runtime::Runtime, ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| failed(format_args!("cannot start: {error}")))
+}
+
+fn failed(error: impl Display) -> ExitCode {
+    complain(error, None);
+    ExitCode::FAILURE
+}
+
+fn stack_failed(error: &StackError) -> ExitCode {
+    complain(error, error.advice().as_deref());
+    ExitCode::from(error.exit_code())
+}

@@ -1,0 +1,54 @@
+//! `datum status`: the table of a running system.
+
+use std::process::ExitCode;
+
+use stack::control::{self, Reply, Request};
+use stack::state_dir;
+use stack::status::StackStatus;
+
+use super::{failed, find, small_runtime};
+use crate::cli::StatusArgs;
+use crate::terminal::{say, table};
+
+pub(super) fn run(args: &StatusArgs) -> ExitCode {
+    let running = match find::running(&args.which) {
+        Ok(running) => running,
+        Err(nothing) => return failed(nothing),
+    };
+    let runtime = match small_runtime() {
+        Ok(runtime) => runtime,
+        Err(exit) => return exit,
+    };
+    // While it starts or stops nobody answers, and the file says what was last known.
+    let status = runtime.block_on(ask(&running)).or_else(|| state_dir::read_status(&running.state_dir));
+    let Some(status) = status else {
+        return failed(format_args!("the system in {} is just starting", running.state_dir.display()));
+    };
+    if args.json {
+        match serde_json::to_string_pretty(&status) {
+            Ok(text) => say(text),
+            Err(error) => return failed(error),
+        }
+    } else {
+        say(summary(&status));
+        say(table::render(&status));
+    }
+    ExitCode::SUCCESS
+}
+
+async fn ask(running: &find::Running) -> Option<StackStatus> {
+    let mut answer = None;
+    let asked = control::ask(&running.state_dir, Request::Status, |reply| {
+        if let Reply::Status { status } = reply {
+            answer = Some(*status);
+        }
+    });
+    asked.await.ok()?;
+    answer
+}
+
+fn summary(status: &StackStatus) -> String {
+    let state = if status.ready { "ready" } else { "starting" };
+    let throttle = if status.throttle_off { ", login throttling is OFF" } else { "" };
+    format!("{} (process {}, {state}{throttle})\n", status.base_url, status.pid)
+}

@@ -1,0 +1,81 @@
+//! The program: its configuration, what it prints, how it ends.
+
+use std::process::{Command, Output};
+
+use test_support::{TestDatabase, test_passwords};
+
+fn migrator(variables: &[(&str, &str)], arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_migrator"))
+        .env_clear()
+        .envs(variables.iter().copied())
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_migrates_says_what_it_did_and_ends_with_0() {
+    let database = TestDatabase::empty().await;
+    let (url, passwords) = (database.admin_url(), test_passwords());
+    let variables = [
+        ("MIGRATOR_DATABASE_URL", url.as_str()),
+        ("DATUM_AUTH_DB_PASSWORD", passwords.auth.expose()),
+        ("DATUM_ACTOR_DB_PASSWORD", passwords.actor.expose()),
+        ("DATUM_DOCUMENT_DB_PASSWORD", passwords.document.expose()),
+    ];
+    let first = migrator(&variables, &[]);
+    assert_eq!(first.status.code(), Some(0), "{}", text(&first.stderr));
+    let printed = text(&first.stdout);
+    assert!(printed.contains(&format!("actor: applied {}", migrator::newest_version("actor"))), "{printed}");
+    for secret in [&passwords.auth, &passwords.actor, &passwords.document] {
+        assert!(!printed.contains(secret.expose()), "{printed}");
+    }
+    let second = migrator(&variables, &[]);
+    assert_eq!(second.status.code(), Some(0));
+    assert!(text(&second.stdout).contains("done, 0 applied"), "{}", text(&second.stdout));
+    database.connect("document").await;
+}
+
+#[test]
+fn every_missing_variable_is_named_at_once() {
+    let output = migrator(&[("MIGRATOR_LOCK_WAIT_SECONDS", "soon")], &[]);
+    assert_eq!(output.status.code(), Some(64));
+    let printed = text(&output.stderr);
+    for name in [
+        "MIGRATOR_DATABASE_URL",
+        "DATUM_AUTH_DB_PASSWORD",
+        "DATUM_ACTOR_DB_PASSWORD",
+        "DATUM_DOCUMENT_DB_PASSWORD",
+        "MIGRATOR_LOCK_WAIT_SECONDS",
+    ] {
+        assert!(printed.contains(name), "{name} missing in:\n{printed}");
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_given_up_with_1_and_without_the_password() {
+    let variables = [
+        ("MIGRATOR_DATABASE_URL", "postgres://admin:hunter2hunter2@127.0.0.1:1/datum"),
+        ("DATUM_AUTH_DB_PASSWORD", "a"),
+        ("DATUM_ACTOR_DB_PASSWORD", "b"),
+        ("DATUM_DOCUMENT_DB_PASSWORD", "c"),
+        ("MIGRATOR_CONNECT_WAIT_SECONDS", "1"),
+    ];
+    let output = migrator(&variables, &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let printed = text(&output.stderr);
+    assert!(printed.contains("no connection to PostgreSQL within 1 s"), "{printed}");
+    assert!(!printed.contains("hunter2"), "{printed}");
+}
+
+#[test]
+fn help_lists_every_variable() {
+    let output = migrator(&[], &["--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("MIGRATOR_DATABASE_URL") && printed.contains("MIGRATOR_LOCK_WAIT_SECONDS"), "{printed}");
+}

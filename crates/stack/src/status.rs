@@ -1,0 +1,134 @@
+//! What is known about each process of a running stack; the rows of the live table and of `datum status`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+
+use crate::service::Service;
+
+/// The state of one process, as an operator wants to read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// The process runs and is not ready yet.
+    Starting,
+    /// The balancer sends it requests.
+    Healthy,
+    /// It runs, and fails the balancer's health checks.
+    Unhealthy,
+    /// It gets no new requests and finishes those it has.
+    Draining,
+    /// It died and waits to be started again.
+    Restarting,
+    /// It was stopped.
+    Stopped,
+}
+
+impl Health {
+    /// The word shown for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Healthy => "healthy",
+            Self::Unhealthy => "unhealthy",
+            Self::Draining => "draining",
+            Self::Restarting => "restarting",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// One row: a task of a service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskStatus {
+    /// The service.
+    pub service: Service,
+    /// The number of the task within its service, from 1.
+    pub number: u16,
+    /// Its state.
+    pub health: Health,
+    /// The port it listens on, on 127.0.0.1.
+    pub port: Option<u16>,
+    /// Its process id; none while it waits to be started.
+    pub pid: Option<u32>,
+    /// How often it was started again after a death. A wanted replacement does not count.
+    pub restarts: u32,
+    /// Resident memory in bytes; none where the system does not tell.
+    pub rss_bytes: Option<u64>,
+    /// Since the start of the present process.
+    pub uptime_seconds: Option<u64>,
+}
+
+/// PostgreSQL's row, where the stack runs its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PostgresStatus {
+    /// Its state.
+    pub health: Health,
+    /// The port it listens on, on 127.0.0.1.
+    pub port: u16,
+    /// The process id of the postmaster.
+    pub pid: Option<u32>,
+    /// How often it was started again after a death.
+    pub restarts: u32,
+}
+
+/// A whole stack: what `datum status` prints and what `stack.json` holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackStatus {
+    /// The process that runs the stack.
+    pub pid: u32,
+    /// Where the balancer answers, as `http://127.0.0.1:8080`.
+    pub base_url: String,
+    /// The balancer's port.
+    pub port: u16,
+    /// When it was started, UTC.
+    #[serde(with = "time::serde::rfc3339")]
+    pub started_at: OffsetDateTime,
+    /// Whether everything has been ready once.
+    pub ready: bool,
+    /// Whether login throttling is off, as load tests want it.
+    pub throttle_off: bool,
+    /// The tasks.
+    pub tasks: Vec<TaskStatus>,
+    /// PostgreSQL, where the stack runs its own.
+    pub postgres: Option<PostgresStatus>,
+}
+
+/// Resident memory of a process in bytes (`VmRSS` of proc(5)); none where there is no `/proc`, or no such process.
+#[must_use]
+pub fn resident_bytes(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    parse_resident_bytes(&text)
+}
+
+fn parse_resident_bytes(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resident_memory_is_read_from_proc() {
+        assert_eq!(parse_resident_bytes("Name:\tx\nVmRSS:\t    2048 kB\nThreads:\t1\n"), Some(2_097_152));
+        assert_eq!(parse_resident_bytes("Name:\tkthreadd\n"), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_own_process_has_resident_memory() {
+        assert!(resident_bytes(std::process::id()).is_some_and(|bytes| bytes > 100_000));
+        assert_eq!(resident_bytes(u32::MAX), None);
+    }
+}

@@ -1,0 +1,3 @@
+//! SQL as functions: one file a table, one function a statement, no decisions.
+
+pub mod actors;

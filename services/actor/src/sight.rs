@@ -1,0 +1,101 @@
+//! Who may see whom, as handler parameters: a route that shows an actor takes [`OwnActor`] or [`VisibleActor`] and cannot
+//! be written without the check.
+//!
+//! First sight happens here. A token's `sub` may be somebody whom only the identity provider knows so far; their row is
+//! made from the verified claims. What a token can lack (Cognito's access tokens state no email) stays null until a
+//! token states it.
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use service_kit::Result;
+use service_kit::auth::{Authenticated, Claims};
+use service_kit::database::DatabaseError;
+use service_kit::display_name;
+use service_kit::extract::Path;
+use service_kit::problem::Problem;
+use uuid::Uuid;
+
+use crate::ActorState;
+use crate::queries::actors::{self, Actor, StatedEmail};
+
+/// Lets its holder see every actor.
+const READ_SCOPE: &str = "actors:read";
+
+/// An address longer than this does not exist (RFC 5321 §4.5.3.1.3, less the brackets).
+const EMAIL_MAX_BYTES: usize = 254;
+
+/// The caller's own actor; exists from the moment that somebody asks.
+#[derive(Debug)]
+pub struct OwnActor(pub Actor);
+
+/// The actor whom the path's `{id}` names, if the caller may see them: the caller's own, or anybody's for who holds
+/// `actors:read`. Everything else is 404, whether or not there is such an actor.
+#[derive(Debug)]
+pub struct VisibleActor(pub Actor);
+
+impl FromRequestParts<ActorState> for OwnActor {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ActorState) -> Result<Self> {
+        let Authenticated(claims) = Authenticated::from_request_parts(parts, state).await?;
+        Ok(Self(ensure(state, &claims).await?))
+    }
+}
+
+impl FromRequestParts<ActorState> for VisibleActor {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ActorState) -> Result<Self> {
+        let Authenticated(claims) = Authenticated::from_request_parts(parts, state).await?;
+        let Path(id) = Path::<Uuid>::from_request_parts(parts, state).await?;
+        if id == claims.subject {
+            return Ok(Self(ensure(state, &claims).await?));
+        }
+        if !claims.scopes.contains(READ_SCOPE) {
+            return Err(Problem::not_found());
+        }
+        let mut connection = state.pool.acquire().await?;
+        let actor = actors::find(&mut connection, id).await?;
+        actor.map(Self).ok_or_else(Problem::not_found)
+    }
+}
+
+/// The actor of these claims, made now if nobody has seen them before. Costs one statement when there is nothing to do.
+async fn ensure(state: &ActorState, claims: &Claims) -> Result<Actor, DatabaseError> {
+    let stated = stated_email(claims);
+    let mut connection = state.pool.acquire().await?;
+    loop {
+        if let Some(actor) = actors::find(&mut connection, claims.subject).await? {
+            let Some(newer) = stated.filter(|stated| is_newer(stated, &actor)) else { return Ok(actor) };
+            let adopted = actors::adopt_email(&mut connection, actor.id, &newer, state.clock.now()).await?;
+            // None: another request has just done it, with this token's email or a newer one.
+            return Ok(adopted.unwrap_or(actor));
+        }
+        let name = claims.name.clone().and_then(|name| display_name::parse(name).ok());
+        let made = actors::insert_if_absent(
+            &mut connection,
+            claims.subject,
+            stated.as_ref(),
+            name.as_deref(),
+            state.clock.now(),
+        );
+        if let Some(actor) = made.await? {
+            return Ok(actor);
+        }
+        // Another first sight was quicker: its row is there now. Only a row that is deleted in between brings us here again.
+    }
+}
+
+/// Whether the token knows better: it states another email than the row has, and was issued after the token that stated
+/// that one. Tokens of before and after a change of address are valid side by side; the older must not undo the newer.
+fn is_newer(stated: &StatedEmail, actor: &Actor) -> bool {
+    actor.email.as_ref() != Some(&stated.email)
+        && actor.email_issued_at.is_none_or(|issued_at| issued_at < stated.issued_at)
+}
+
+/// The email of the claims, unless it is something that cannot be one: a provider's odd value is no reason to fail.
+fn stated_email(claims: &Claims) -> Option<StatedEmail> {
+    let email = claims.email.as_ref()?;
+    let storable = !email.is_empty() && email.len() <= EMAIL_MAX_BYTES && !email.chars().any(char::is_control);
+    storable.then(|| StatedEmail { email: email.clone(), issued_at: claims.issued_at })
+}

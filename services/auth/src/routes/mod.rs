@@ -1,0 +1,9 @@
+//! One endpoint a file: its request, its answer, its handler.
+
+pub(crate) mod jwks;
+pub(crate) mod login;
+pub(crate) mod logout;
+pub(crate) mod password;
+pub(crate) mod refresh;
+pub(crate) mod register;
+mod tokens;

@@ -1,0 +1,24 @@
+//! The auth service as production serves it, against real PostgreSQL: one file an endpoint, and one a thing that several
+//! endpoints share.
+
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+mod served;
+
+mod jwks;
+mod login;
+mod logout;
+mod password;
+mod refresh;
+mod register;
+
+mod bodies;
+mod database;
+mod hashing;
+mod http;
+mod logs;
+mod openapi;
+mod queries;
+mod races;
+mod sweep;
+mod throttle;
