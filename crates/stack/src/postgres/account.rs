@@ -98,13 +98,17 @@ impl Account {
         if self.can_enter(data_dir) {
             return Ok(data_dir.to_owned());
         }
+        if data_dir.join("cluster").exists() {
+            // It could be entered once. A new cluster elsewhere would look like the loss of all data.
+            self.must_reach(data_dir)?;
+        }
         let place = Path::new(ASIDE).join(format!("postgres-{:016x}", rand::random::<u64>()));
         make_folder(&place)?;
         self.must_reach(&place)?;
         write_pointer(&pointer, &place).doing(|| format!("writing {}", pointer.display()))?;
         tracing::info!(
-            wanted = %data_dir.display(), used = %place.display(),
-            "PostgreSQL's account cannot enter the data folder: its data is kept aside"
+            wanted = %data_dir.display(),
+            "PostgreSQL's account cannot enter the state folder: the database is kept in {}", place.display()
         );
         Ok(place)
     }
@@ -136,6 +140,21 @@ mod tests {
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let account = Account::choose().unwrap();
         assert_eq!(account.place(folder.path()).unwrap(), folder.path());
+        assert!(!folder.path().join("location").exists());
+    }
+
+    #[test]
+    fn a_cluster_that_can_no_longer_be_entered_is_not_replaced_by_an_empty_one() {
+        let account = Account::choose().unwrap();
+        if matches!(account, Account::Own) {
+            // Only root runs PostgreSQL as somebody else, whom permissions can keep out.
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("cluster")).unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        let refusal = account.place(folder.path()).unwrap_err();
+        assert!(matches!(refusal, PostgresError::Unreachable { .. }), "{refusal:?}");
         assert!(!folder.path().join("location").exists());
     }
 
