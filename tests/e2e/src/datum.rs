@@ -269,11 +269,12 @@ fn spawn(program: &str, arguments: &[&str], folder: &Path) -> (Child, Output, mp
     let port: &[&str] = if arguments.contains(&"--port") { &[] } else { &["--port", "0"] };
     let mut command = command(program, &[&["up"], port, arguments].concat(), folder);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
-    let ((sender, ready), (reading, readers)) = (mpsc::channel(), mpsc::channel());
+    let ((sender, ready), (alive, readers)) = (mpsc::channel(), mpsc::channel());
     let output = Output { text: Arc::default(), readers: Arc::new(Mutex::new(readers)) };
-    let (printed, reads) = (output.clone(), reading.clone());
+    let (printed, still) = (output.clone(), alive.clone());
     collect(child.stdout.take().expect("piped"), move |line| {
-        let _ = &reads;
+        // Owned by the reader, so that the channel closes with it.
+        let _ = &still;
         printed.push(line);
         if let Some(url) = line.strip_prefix(READY).and_then(|rest| rest.split(' ').next()) {
             let _ = sender.send(url.to_owned());
@@ -281,7 +282,7 @@ fn spawn(program: &str, arguments: &[&str], folder: &Path) -> (Child, Output, mp
     });
     let printed = output.clone();
     collect(child.stderr.take().expect("piped"), move |line| {
-        let _ = &reading;
+        let _ = &alive;
         printed.push(line);
     });
     (child, output, ready)
