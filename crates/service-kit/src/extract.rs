@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -84,18 +83,6 @@ pub fn broken_body(error: &(dyn std::error::Error + 'static)) -> Problem {
 #[must_use]
 pub fn slow_body() -> Problem {
     Problem::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "The body did not arrive in time.")
-}
-
-/// The whole body of a request, for tests and small answers from elsewhere.
-///
-/// # Errors
-/// 413 over `limit_bytes`, else as [`broken_body`].
-pub async fn read_limited(body: Body, limit_bytes: usize) -> Result<Bytes, Problem> {
-    match Limited::new(body, limit_bytes).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Problem::too_large(limit_bytes as u64)),
-        Err(error) => Err(broken_body(&*error)),
-    }
 }
 
 /// The query string. 400 where its encoding is broken, 422 with every failing parameter; unknown ones are let be.

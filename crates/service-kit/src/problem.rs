@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -112,15 +112,10 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found", "There is nothing here.")
     }
 
-    /// 405 with `Allow`.
+    /// 405; axum adds `Allow`.
     #[must_use]
-    pub fn method_not_allowed(allow: Option<HeaderValue>) -> Self {
-        let problem =
-            Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "This path does not know the method.");
-        match allow {
-            Some(methods) => problem.with_header(ALLOW, methods),
-            None => problem,
-        }
+    pub fn method_not_allowed() -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "This path does not know the method.")
     }
 
     /// 409.
@@ -236,9 +231,9 @@ pub async fn unknown_route() -> Problem {
     Problem::not_found()
 }
 
-/// What a router answers for a known path with another method; axum adds `Allow` itself.
-pub async fn wrong_method(_: Method) -> Problem {
-    Problem::method_not_allowed(None)
+/// What a router answers for a known path with another method.
+pub async fn wrong_method() -> Problem {
+    Problem::method_not_allowed()
 }
 
 #[cfg(test)]

@@ -271,26 +271,24 @@ fn spawn(program: &str, arguments: &[&str], folder: &Path) -> (Child, Output, mp
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
     let ((sender, ready), (alive, readers)) = (mpsc::channel(), mpsc::channel());
     let output = Output { text: Arc::default(), readers: Arc::new(Mutex::new(readers)) };
-    let (printed, still) = (output.clone(), alive.clone());
-    collect(child.stdout.take().expect("piped"), move |line| {
-        // Owned by the reader, so that the channel closes with it.
-        let _ = &still;
+    let printed = output.clone();
+    collect(child.stdout.take().expect("piped"), alive.clone(), move |line| {
         printed.push(line);
         if let Some(url) = line.strip_prefix(READY).and_then(|rest| rest.split(' ').next()) {
             let _ = sender.send(url.to_owned());
         }
     });
     let printed = output.clone();
-    collect(child.stderr.take().expect("piped"), move |line| {
-        let _ = &alive;
-        printed.push(line);
-    });
+    collect(child.stderr.take().expect("piped"), alive, move |line| printed.push(line));
     (child, output, ready)
 }
 
-/// Reads lines in a thread: a pipe that nobody reads would stop the writer.
-fn collect(from: impl Read + Send + 'static, mut take: impl FnMut(&str) + Send + 'static) {
-    thread::spawn(move || BufReader::new(from).lines().map_while(Result::ok).for_each(|line| take(&line)));
+/// Reads lines in a thread, which holds `alive` until the last one: a pipe that nobody reads would stop the writer.
+fn collect(from: impl Read + Send + 'static, alive: mpsc::Sender<()>, mut take: impl FnMut(&str) + Send + 'static) {
+    thread::spawn(move || {
+        BufReader::new(from).lines().map_while(Result::ok).for_each(|line| take(&line));
+        drop(alive);
+    });
 }
 
 fn end_within(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
