@@ -1,0 +1,204 @@
+//! One run as analysis and report see it, wherever its numbers came from.
+//!
+//! Sources differ in what they know. A native result and k6's own `json` and `csv` outputs have every second; k6's summaries
+//! and its end-of-test text have totals and a few percentiles. What a source does not say is `None`, never a zero.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::result::{Capsule, FailureCount, Latencies, Load, Work};
+
+/// One run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// What tables call it: the folder's or file's name.
+    pub label: String,
+    /// What the run is for: `steady state`, `exploratory`, …
+    pub role: Option<String>,
+    /// Where it was read from.
+    pub source: Source,
+    /// What was run on what; only native results have it.
+    pub capsule: Option<Capsule>,
+    /// The load model, from the capsule or from what k6 says of its virtual users.
+    pub load: Option<Load>,
+    /// Tasks per service, where known and equal for all.
+    pub tasks_per_service: Option<u32>,
+    /// Length of the measured window in seconds.
+    pub seconds: Option<f64>,
+    /// Requests that ended in the window.
+    pub requests: u64,
+    /// Requests a second in the window.
+    pub throughput: Option<f64>,
+    /// Latency of expected answers, all endpoints together.
+    pub overall: LatencySummary,
+    /// By endpoint name.
+    pub endpoints: BTreeMap<String, Endpoint>,
+    /// The failures in the window by cause, all endpoints together.
+    pub failures: Vec<FailureCount>,
+    /// Every second of the run, warm-up and all; empty where the source has totals only.
+    pub series: Vec<Second>,
+    /// Which stretch was measured, and how it was found.
+    pub window: Option<Window>,
+    /// Reasons for which the run says nothing about the target.
+    pub void: Vec<String>,
+    /// What a reader should know beside.
+    pub warnings: Vec<String>,
+}
+
+/// Where a run was read from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The kind of file.
+    pub kind: SourceKind,
+    /// The folder or file; `None` for figures given in code.
+    pub path: Option<PathBuf>,
+}
+
+/// The kinds of result that can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceKind {
+    /// A result folder of Datum.
+    Native,
+    /// `k6 run --out json=…`
+    K6Json,
+    /// `k6 run --out csv=…`
+    K6Csv,
+    /// `k6 run --summary-export=…`
+    K6SummaryExport,
+    /// k6's machine-readable summary (`handleSummary` data, v1 and v2).
+    K6Summary,
+    /// k6's plain end-of-test text.
+    K6Text,
+    /// Figures from a published document.
+    Figures,
+}
+
+/// Latencies, summed up. Milliseconds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LatencySummary {
+    /// How many requests.
+    pub count: u64,
+    /// Shortest.
+    pub min: Option<f64>,
+    /// Arithmetic mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// Longest.
+    pub max: Option<f64>,
+    /// Everything, where the source has it: other percentiles, charts and merging come from here.
+    pub histogram: Option<Latencies>,
+}
+
+impl LatencySummary {
+    /// Sums up a histogram and keeps it.
+    #[must_use]
+    pub fn of(histogram: Latencies) -> Self {
+        Self {
+            count: histogram.count(),
+            min: histogram.min_ms(),
+            mean: histogram.mean_ms(),
+            p50: histogram.percentile_ms(50.0),
+            p90: histogram.percentile_ms(90.0),
+            p95: histogram.percentile_ms(95.0),
+            p99: histogram.percentile_ms(99.0),
+            p999: histogram.percentile_ms(99.9),
+            max: histogram.max_ms(),
+            histogram: Some(histogram),
+        }
+    }
+}
+
+/// One endpoint in the window.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Endpoint {
+    /// Latency of expected answers.
+    pub latency: LatencySummary,
+    /// Latency of failures.
+    pub failed: LatencySummary,
+    /// Failures by cause.
+    pub failures: Vec<FailureCount>,
+    /// What the server said, by stage name (`admission`, `pool`, `db`, `hash`, `idp`, `s3`, `verify`, `app`, `total`).
+    pub stages: BTreeMap<String, LatencySummary>,
+    /// Client time minus the server's `total`: network, balancer, accept queue.
+    pub unattributed: LatencySummary,
+}
+
+/// One second, for charts and for finding the steady state.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Second {
+    /// Seconds since the load began.
+    pub second: u32,
+    /// Iterations.
+    pub work: Work,
+    /// Virtual users.
+    pub active_vus: u32,
+    /// Requests that ended, well or not.
+    pub requests: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// Latency of expected answers in milliseconds: mean, median, 95th and 99th percentile; `None` if there were none.
+    pub mean_ms: Option<f64>,
+    /// Median.
+    pub p50_ms: Option<f64>,
+    /// 95th percentile.
+    pub p95_ms: Option<f64>,
+    /// 99th percentile.
+    pub p99_ms: Option<f64>,
+    /// The driver's own condition, where known.
+    pub generator: Option<GeneratorSecond>,
+}
+
+/// The driver's condition in one second. Without the histogram that the result folder has: an hour of those is half a
+/// gigabyte.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct GeneratorSecond {
+    /// CPU seconds, user and system.
+    pub cpu_seconds: f64,
+    /// 99th percentile of how late requests were begun, in milliseconds; `None` if none was.
+    pub lateness_p99_ms: Option<f64>,
+    /// The latest, in milliseconds.
+    pub lateness_max_ms: Option<f64>,
+}
+
+/// A measured stretch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Its first second.
+    pub from_second: u32,
+    /// The first second after it.
+    pub until_second: u32,
+    /// How its beginning was found.
+    pub found: WindowRule,
+}
+
+/// How a window's beginning was found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "rule", rename_all = "kebab-case")]
+pub enum WindowRule {
+    /// The whole measured phase: the series is steady from its beginning.
+    WholePhase,
+    /// The rule cut this many seconds from the beginning of the measured phase.
+    Truncated {
+        /// Seconds cut off.
+        seconds: u32,
+    },
+    /// No steady state was reached: the measured phase stands for itself, and the report says so.
+    NeverReached {
+        /// Why, with its numbers.
+        reason: String,
+    },
+    /// The source has totals only.
+    Unknown,
+}
