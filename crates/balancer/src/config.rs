@@ -6,9 +6,13 @@ use std::time::Duration;
 
 use axum::Router;
 use service_kit::config::Settings;
+use service_kit::faults;
 
 use crate::rules::{self, Rule};
 use crate::targets::{Algorithm, GroupConfig, HealthCheck, StatusMatcher, TargetSource};
+
+/// Names the delay of [`Config::forward_delay`].
+pub const FORWARD_DELAY_VARIABLE: &str = "FAULT_FORWARD_DELAY";
 
 /// A balancer: its rules, its groups, and the limits of both sides.
 #[derive(Debug, Clone)]
@@ -32,6 +36,8 @@ pub struct Config {
     pub dns_interval: Duration,
     /// How it stops.
     pub stop: Stop,
+    /// Holds every request up before it is forwarded, to test measuring with.
+    pub forward_delay: Option<Duration>,
 }
 
 /// The connections to each target.
@@ -79,6 +85,7 @@ impl Default for Config {
             max_connections: 8_192,
             dns_interval: Duration::from_secs(5),
             stop: Stop::default(),
+            forward_delay: None,
         }
     }
 }
@@ -186,9 +193,19 @@ impl Config {
                     "Then let requests in progress finish for at most this long",
                 ),
             },
+            forward_delay: read_forward_delay(settings),
             ..defaults
         }
     }
+}
+
+/// Holds every request up before it is forwarded, so that time is lost where no task sees it. Refused where faults are not
+/// allowed, as [`service_kit::faults`] says.
+pub fn read_forward_delay(settings: &mut Settings<'_>) -> Option<Duration> {
+    settings.section("Faults, to test measuring with");
+    let help = "Holds every request up before it is forwarded, such as 50ms";
+    let delay = settings.parsed(FORWARD_DELAY_VARIABLE, "", help, faults::parse_delay);
+    faults::unless_refused(settings, FORWARD_DELAY_VARIABLE, delay)
 }
 
 fn read_targets(settings: &mut Settings<'_>, name: &'static str) -> Vec<TargetSource> {
@@ -290,6 +307,7 @@ mod tests {
         assert_eq!(read.target_connections, defaults.target_connections);
         assert_eq!((read.idle_timeout, read.continue_timeout), (defaults.idle_timeout, defaults.continue_timeout));
         assert_eq!((read.stop, read.max_connections), (defaults.stop, defaults.max_connections));
+        assert_eq!(read.forward_delay, None);
     }
 
     #[test]
@@ -310,6 +328,16 @@ mod tests {
         ]);
         let errors = load(&env, Config::read).expect_err("errors").0;
         assert_eq!(errors.len(), 4, "{errors:?}");
+    }
+
+    #[test]
+    fn a_forward_delay_is_refused_where_faults_are_not_allowed() {
+        let delay = ("FAULT_FORWARD_DELAY", "20ms");
+        let errors = load(&Environment::from_pairs([delay]), Config::read).expect_err("refused").0;
+        assert!(errors.len() == 1 && errors[0].starts_with("FAULT_FORWARD_DELAY"), "{errors:?}");
+        let allowed = Environment::from_pairs([delay, ("DATUM_ALLOW_FAULTS", "1")]);
+        let config = load(&allowed, Config::read).expect("a configuration");
+        assert_eq!(config.forward_delay, Some(Duration::from_millis(20)));
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod run;
 mod targets;
 
 pub use balancer::{Balancer, UnknownGroup};
-pub use config::{Config, ConfigError, Stop, TargetConnections};
+pub use config::{Config, ConfigError, FORWARD_DELAY_VARIABLE, Stop, TargetConnections, read_forward_delay};
 pub use run::{help, run};
 pub use service_kit::server::{Outcome, Shutdown};
 pub use targets::{

@@ -76,6 +76,10 @@ async fn serve(process: Process, pages: Option<Router>) -> anyhow::Result<()> {
     // Signals first: a process that is told to stop while it starts must stop.
     let shutdown = Shutdown::default();
     shutdown.on_signals()?;
+    if let Some(delay) = process.balancer.forward_delay {
+        let delay_ms = delay.as_millis();
+        tracing::warn!(delay_ms, "FAULT_FORWARD_DELAY is on: every request is held up on purpose");
+    }
     let balancer = Balancer::new(Config { pages, ..process.balancer })?;
     let listener = listen(SocketAddr::new(process.listen.host, process.listen.port))?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), port = listener.local_addr()?.port(), "listening");

@@ -8,6 +8,7 @@ use axum::extract::FromRequestParts;
 use http::HeaderMap;
 use http::request::Parts;
 
+use crate::faults::Armed;
 use crate::stages::StageTimes;
 
 /// The state of one request; reachable from anywhere in its future.
@@ -15,6 +16,8 @@ use crate::stages::StageTimes;
 pub(crate) struct RequestContext {
     pub(crate) request_id: String,
     pub(crate) stages: StageTimes,
+    /// Slows the request down, to test measuring with.
+    pub(crate) fault: Option<Armed>,
 }
 
 tokio::task_local! {

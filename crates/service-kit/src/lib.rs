@@ -12,6 +12,7 @@ pub mod database;
 pub mod display_name;
 pub mod entity_tag;
 pub mod extract;
+pub mod faults;
 pub mod fields;
 pub mod health;
 pub mod middleware;

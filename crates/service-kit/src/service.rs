@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
+use axum::middleware::Next;
 use axum::routing::get;
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{self, ConfigErrors, EXIT_USAGE, Environment, Settings};
 use crate::database::Pool;
+use crate::faults::StageDelay;
 use crate::health::{self, Readiness};
 use crate::middleware::{self, HttpConfig};
 use crate::server::{self, Outcome, ServerConfig, Shutdown};
@@ -57,7 +60,19 @@ pub fn assemble(service: &Service, http: &HttpConfig) -> Router {
         .merge(docs(service.openapi.clone()));
     let mut http = http.clone();
     http.request_timeout = http.request_timeout.max(service.longest_request.unwrap_or_default());
-    middleware::apply(service.router.clone().merge(own), &http, service.readiness.draining())
+    let api = match http.fault.and_then(StageDelay::in_app) {
+        None => service.router.clone(),
+        Some(delay) => slower(service.router.clone(), delay),
+    };
+    middleware::apply(api.merge(own), &http, service.readiness.draining())
+}
+
+/// The API with a delay before each handler; the task's own paths keep their speed, so that it stays healthy.
+fn slower(api: Router, delay: Duration) -> Router {
+    api.layer(axum::middleware::from_fn(move |request: Request, next: Next| async move {
+        tokio::time::sleep(delay).await;
+        next.run(request).await
+    }))
 }
 
 /// `/openapi.json`, and `/docs` to try it; the page's scripts are in the binary.
@@ -155,6 +170,9 @@ async fn run_task<C>(
 ) -> anyhow::Result<()> {
     let _telemetry = telemetry::init(&configuration.telemetry, name)?;
     telemetry::start_upkeep();
+    if let Some(fault) = configuration.http.fault {
+        tracing::warn!(%fault, "FAULT_STAGE_DELAY is on: every request is slowed down on purpose");
+    }
     // Signals first: a task that is told to stop while it starts must stop.
     let service = build(configuration.service, Arc::new(SystemClock)).await?;
     let shutdown = Shutdown::new(service.readiness.draining());

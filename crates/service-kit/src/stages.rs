@@ -99,9 +99,25 @@ pub fn record(stage: Stage, elapsed: Duration) {
 /// Runs a future and adds the time until it is done to a stage of the current request.
 pub async fn timed<F: Future>(stage: Stage, future: F) -> F::Output {
     let started = Instant::now();
+    delayed(stage).await;
     let output = future.await;
     record(stage, started.elapsed());
     output
+}
+
+/// Waits as long as `FAULT_STAGE_DELAY` says of this stage, once a request. For a stage that is measured with [`record`];
+/// [`timed`] does it itself.
+pub async fn delayed(stage: Stage) {
+    if let Some(delay) = take_delay(stage) {
+        // Boxed, so that a delay that is not there takes no room in the future of every stage.
+        Box::pin(tokio::time::sleep(delay)).await;
+    }
+}
+
+/// What [`delayed`] would wait, taken away from it: for work that runs on a thread of its own and has to be slow there.
+#[must_use]
+pub fn take_delay(stage: Stage) -> Option<Duration> {
+    CURRENT.try_with(|context| context.fault.as_ref().and_then(|fault| fault.take(stage))).ok().flatten()
 }
 
 #[cfg(test)]

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use service_kit::config::Secret;
+use service_kit::config::{self, Environment, Secret};
+use service_kit::faults::{STAGE_DELAY_VARIABLE, StageDelay};
 
 use crate::cpu_quota::{JOIN_VARIABLE, TaskCpu};
 use crate::error::StackError;
@@ -69,13 +71,16 @@ pub fn is_passed_on(name: &str) -> bool {
 pub struct Chosen {
     environment: Variables,
     set: Variables,
+    stage_delay: Option<StageDelay>,
+    forward_delay: Option<Duration>,
 }
 
 impl Chosen {
     /// Takes from `environment` what is passed on, and from `set` everything.
     ///
     /// # Errors
-    /// `set` holds a variable that only the stack can decide, or something that is no variable's name.
+    /// `set` holds a variable that only the stack can decide, something that is no variable's name, or a fault that is not
+    /// allowed.
     pub fn new(environment: &Variables, set: &Variables) -> Result<Self, StackError> {
         for name in set.keys() {
             if FIXED.contains(&name.as_str()) {
@@ -94,7 +99,12 @@ impl Chosen {
             .filter(|(name, value)| is_passed_on(name) && !value.is_empty())
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
-        Ok(Self { environment, set: set.clone() })
+        // Only what was typed: a fault in somebody's shell must not slow a system down.
+        let typed = Environment::from_pairs(set.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        let (stage_delay, forward_delay) =
+            config::load(&typed, |settings| (StageDelay::read(settings), balancer::read_forward_delay(settings)))
+                .map_err(|errors| StackError::Configuration(format!("--set: {}", errors.0.join("; "))))?;
+        Ok(Self { environment, set: set.clone(), stage_delay, forward_delay })
     }
 
     fn get(&self, name: &str) -> Option<&str> {
@@ -106,6 +116,21 @@ impl Chosen {
     pub fn pool_max(&self) -> u32 {
         // Where it is no number the task itself refuses it, with the right words.
         self.get("DB_POOL_MAX").and_then(|text| text.parse().ok()).unwrap_or(DEFAULT_POOL_MAX)
+    }
+
+    /// How long the balancer holds every request up, where measuring itself is tested.
+    #[must_use]
+    pub fn forward_delay(&self) -> Option<Duration> {
+        self.forward_delay
+    }
+
+    /// What slows requests down on purpose, as `NAME=VALUE`.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        let stage = self.stage_delay.map(|delay| format!("{STAGE_DELAY_VARIABLE}={delay}"));
+        let forward =
+            self.forward_delay.map(|delay| format!("{}={}ms", balancer::FORWARD_DELAY_VARIABLE, delay.as_millis()));
+        stage.into_iter().chain(forward).collect()
     }
 
     /// Whether login throttling is switched off.
@@ -278,6 +303,27 @@ mod tests {
         for name in ["PORT", "DATABASE_URL", "1X", "A B", ""] {
             assert!(Chosen::new(&shell, &variables(&[(name, "1")])).is_err(), "--set {name} was accepted");
         }
+    }
+
+    #[test]
+    fn faults_are_typed_and_allowed_or_there_are_none() {
+        let faults = [("FAULT_STAGE_DELAY", "db:50ms"), ("FAULT_FORWARD_DELAY", "20ms")];
+        let allowed = [faults[0], faults[1], ("DATUM_ALLOW_FAULTS", "1")];
+
+        let chosen = Chosen::new(&Variables::new(), &variables(&allowed)).expect("valid");
+        assert_eq!(chosen.faults(), ["FAULT_STAGE_DELAY=db:50ms", "FAULT_FORWARD_DELAY=20ms"]);
+        assert_eq!(chosen.forward_delay(), Some(Duration::from_millis(20)));
+        let env = of(Service::Actor, &chosen);
+        assert_eq!((env["FAULT_STAGE_DELAY"].as_str(), env["DATUM_ALLOW_FAULTS"].as_str()), ("db:50ms", "1"));
+
+        let refused =
+            Chosen::new(&variables(&[("DATUM_ALLOW_FAULTS", "1")]), &variables(&faults)).expect_err("refused");
+        assert!(refused.to_string().contains("DATUM_ALLOW_FAULTS"), "{refused}");
+        assert_eq!(refused.exit_code(), 64);
+
+        let of_the_shell = Chosen::new(&variables(&allowed), &Variables::new()).expect("valid");
+        assert!(of_the_shell.faults().is_empty());
+        assert!(!of(Service::Actor, &of_the_shell).contains_key("FAULT_STAGE_DELAY"));
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub(crate) struct Identity {
     pub(crate) port: u16,
     pub(crate) started_at: OffsetDateTime,
     pub(crate) throttle_off: bool,
+    pub(crate) faults: Vec<String>,
 }
 
 impl Identity {
@@ -49,6 +50,7 @@ impl Identity {
             started_at: self.started_at,
             ready,
             throttle_off: self.throttle_off,
+            faults: self.faults.clone(),
             tasks: board.tasks(),
             postgres: board.postgres(),
         }

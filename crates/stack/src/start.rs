@@ -112,6 +112,7 @@ impl Start<'_> {
             port,
             started_at: SystemClock.now(),
             throttle_off: self.chosen.throttle_off(),
+            faults: self.chosen.faults(),
         };
         let entry = registry::Entry { port, pid: std::process::id(), state_dir: state.path().to_owned() };
         parts.registration =
@@ -166,7 +167,11 @@ impl Start<'_> {
             Launcher::new(&self.options.executable, wiring, self.chosen.clone(), quotas, parts.state.path().to_owned());
 
         let began = self.started(Step::Balancer);
-        let balancer = parts.balancer.insert(LoadBalancer::start(reserved, self.options.pages.clone())?);
+        let balancer = parts.balancer.insert(LoadBalancer::start(
+            reserved,
+            self.options.pages.clone(),
+            self.chosen.forward_delay(),
+        )?);
         self.done(Step::Balancer, identity.base_url.clone(), began);
 
         let (fatal_sender, fatal) = mpsc::channel(1);

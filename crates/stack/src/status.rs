@@ -96,6 +96,9 @@ pub struct StackStatus {
     pub ready: bool,
     /// Whether login throttling is off, as load tests want it.
     pub throttle_off: bool,
+    /// What slows requests down on purpose, as `NAME=VALUE`; empty unless measuring itself is tested.
+    #[serde(default)]
+    pub faults: Vec<String>,
     /// The tasks.
     pub tasks: Vec<TaskStatus>,
     /// PostgreSQL, where the stack runs its own.

@@ -26,8 +26,12 @@ pub(crate) struct LoadBalancer {
 impl LoadBalancer {
     /// Begins to answer on the reserved port: with 503 until tasks are registered, as a load balancer that is there
     /// before its targets does.
-    pub(crate) fn start(reserved: Reserved, pages: Option<Router>) -> Result<Self, StackError> {
-        let balancer = Balancer::new(Config { pages, ..Config::default() })?;
+    pub(crate) fn start(
+        reserved: Reserved,
+        pages: Option<Router>,
+        forward_delay: Option<Duration>,
+    ) -> Result<Self, StackError> {
+        let balancer = Balancer::new(Config { pages, forward_delay, ..Config::default() })?;
         let listener = reserved.listen()?;
         let shutdown = Shutdown::default();
         let serving = {
@@ -111,7 +115,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_service_has_a_target_group_and_a_rule() {
-        let balancer = LoadBalancer::start(Reserved::hold(0).expect("a port"), None).expect("serves");
+        let balancer = LoadBalancer::start(Reserved::hold(0).expect("a port"), None, None).expect("serves");
         for service in Service::ALL {
             let targets = balancer.targets(service);
             assert_eq!(targets.state(1), None);

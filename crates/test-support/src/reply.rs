@@ -1,5 +1,7 @@
 //! What a caller got back, and the promises that every reply of every service keeps.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::de::DeserializeOwned;
@@ -77,6 +79,21 @@ impl Reply {
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().expect("header values are ASCII"))
+    }
+
+    /// Milliseconds by stage, from `Server-Timing`.
+    ///
+    /// # Panics
+    /// When the header is not there or says something else.
+    #[must_use]
+    #[track_caller]
+    pub fn stages(&self) -> BTreeMap<String, f64> {
+        let header = self.header("server-timing").expect("a Server-Timing");
+        let parse = |entry: &str| {
+            let (name, duration) = entry.split_once(";dur=").expect("name;dur=milliseconds");
+            (name.to_owned(), duration.parse().expect("a number"))
+        };
+        header.split(", ").map(parse).collect()
     }
 
     /// The body as text.

@@ -48,6 +48,10 @@ enum Outcome {
 impl Forwarded<'_> {
     /// The target's answer, or the balancer's own where there is none.
     pub(super) async fn answer(&self, mut parts: Parts, body: RequestBody) -> Response<AnswerBody> {
+        if let Some(delay) = self.edge.forward_delay {
+            // Boxed, so that a delay that is not there takes no room in every request's future.
+            Box::pin(sleep(delay)).await;
+        }
         let answer = match prepare(&mut parts, self.edge, self.session) {
             Ok(()) => self.send(Request::from_parts(parts, body)).await,
             Err(refusal) => Err((refusal, None)),

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use tokio::io::AsyncWriteExt;
+use tokio::sync::mpsc;
 
 use crate::support::{RawStub, Running, Stub, read_head};
 
@@ -36,6 +38,27 @@ async fn the_target_learns_who_asks_and_how() {
     assert_eq!(value(&head, "x-forwarded-port"), Some("PORT"));
     assert_eq!(value(&head, "x-request-id").unwrap().len(), 32);
     assert_eq!(value(&head, "connection"), None);
+}
+
+#[tokio::test]
+async fn a_forward_delay_passes_before_the_target_sees_anything() {
+    let delay = Duration::from_millis(300);
+    let (asked, mut seen) = mpsc::unbounded_channel();
+    let stub = Stub::start(move |_| {
+        let asked = asked.clone();
+        async move {
+            asked.send(Instant::now()).unwrap();
+            Stub::text("served")
+        }
+    })
+    .await;
+    let running = Running::with(|config| config.forward_delay = Some(delay)).await;
+    running.register(stub.address).await;
+    let started = Instant::now();
+    let reply = running.get("/v1/auth/x").await;
+    assert_eq!((reply.status, reply.text()), (200, "served"));
+    let waited = seen.recv().await.unwrap().duration_since(started);
+    assert!(waited >= delay, "it arrived after {waited:?}");
 }
 
 #[tokio::test]

@@ -50,5 +50,9 @@ async fn ask(running: &find::Running) -> Option<StackStatus> {
 fn summary(status: &StackStatus) -> String {
     let state = if status.ready { "ready" } else { "starting" };
     let throttle = if status.throttle_off { ", login throttling is OFF" } else { "" };
-    format!("{} (process {}, {state}{throttle})\n", status.base_url, status.pid)
+    let faults = match status.faults.join(", ") {
+        none if none.is_empty() => none,
+        faults => format!(", requests are SLOW on purpose: {faults}"),
+    };
+    format!("{} (process {}, {state}{throttle}{faults})\n", status.base_url, status.pid)
 }

@@ -26,7 +26,7 @@ fn it_is_started_asked_restarted_and_stopped() {
     let status = home.status();
     assert_eq!(status["base_url"], up.url.as_str());
     assert_eq!((status["pid"].as_i64(), status["ready"].as_bool()), (Some(up.pid().into()), Some(true)));
-    assert_eq!(status["throttle_off"], false);
+    assert_eq!((&status["throttle_off"], &status["faults"]), (&false.into(), &serde_json::json!([])));
     assert_eq!(status["tasks"].as_array().unwrap().len(), 4);
     for task in status["tasks"].as_array().unwrap() {
         assert_eq!((task["health"].as_str(), task["restarts"].as_u64()), (Some("healthy"), Some(0)), "{task}");
@@ -91,10 +91,17 @@ fn without_what_moves(mut status: Value) -> Value {
 #[test]
 fn an_ephemeral_system_shows_logs_and_leaves_nothing() {
     let home = Home::new();
-    let up = home.up(&["--ephemeral", "--logs", "--throttle", "off"]);
-    assert!(up.output().contains("login throttling is OFF"), "{}", up.output());
+    let faults =
+        ["--set", "FAULT_STAGE_DELAY=app:5ms", "--set", "FAULT_FORWARD_DELAY=5ms", "--set", "DATUM_ALLOW_FAULTS=1"];
+    let up = home.up(&[&["--ephemeral", "--logs", "--throttle", "off"][..], &faults].concat());
+    for note in ["login throttling is OFF", "(FAULT_STAGE_DELAY=app:5ms)", "(FAULT_FORWARD_DELAY=5ms)"] {
+        assert!(up.output().contains(note), "{note} is not in:\n{}", up.output());
+    }
     up.wait_for_line("document-1 | ");
-    assert_eq!(home.status()["throttle_off"], true, "found without naming it, as the only one that runs");
+    let status = home.status();
+    assert_eq!(status["throttle_off"], true, "found without naming it, as the only one that runs");
+    assert_eq!(status["faults"], serde_json::json!(["FAULT_STAGE_DELAY=app:5ms", "FAULT_FORWARD_DELAY=5ms"]));
+    assert!(home.run(&["status"]).stdout.contains("SLOW on purpose"));
     assert_eq!(names_in(&home.temporary()).len(), 1);
 
     let processes = pids(&home.status());

@@ -128,6 +128,7 @@ impl Pool {
     /// [`DatabaseError::AcquireTimeout`] when all stay in use, [`DatabaseError::Unavailable`] when none can be opened.
     pub async fn acquire(&self) -> Result<Connection, DatabaseError> {
         let started = Instant::now();
+        stages::delayed(Stage::Pool).await;
         let outcome = self.acquire_within(self.0.limits.acquire_timeout).await;
         let wait = started.elapsed();
         stages::record(Stage::Pool, wait);

@@ -22,6 +22,7 @@ use tracing::Instrument;
 
 use crate::config::Settings;
 use crate::context::{CURRENT, ClientAddress, PeerAddress, RequestContext};
+use crate::faults::{Armed, StageDelay};
 use crate::problem::{self, Problem};
 use crate::stages::StageTimes;
 use body::{GuardedBody, ReadState};
@@ -39,6 +40,8 @@ pub struct HttpConfig {
     pub body_idle_timeout: Duration,
     /// The longest a handler may take, from the whole head to the first byte of the answer.
     pub request_timeout: Duration,
+    /// Slows every request down, to test measuring with.
+    pub fault: Option<StageDelay>,
 }
 
 impl HttpConfig {
@@ -64,6 +67,7 @@ impl HttpConfig {
                 10..=3_600_000,
                 "Longest a handler may take; then 503",
             ),
+            fault: StageDelay::read(settings),
         }
     }
 }
@@ -112,8 +116,11 @@ async fn around(State(around): State<Around>, mut request: Request, next: Next) 
     let started = Instant::now();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();
-    let context =
-        Arc::new(RequestContext { request_id: request_id::of(request.headers()), stages: StageTimes::default() });
+    let context = Arc::new(RequestContext {
+        request_id: request_id::of(request.headers()),
+        stages: StageTimes::default(),
+        fault: around.config.fault.map(Armed::new),
+    });
     let peer = request.extensions().get::<PeerAddress>().copied();
     let client = ClientAddress::of(request.headers(), peer, around.config.trusted_proxy_hops);
     request.extensions_mut().insert(client);

@@ -50,6 +50,7 @@ fn routes(gate: &Gate) -> Router {
         .route("/client", get(async |ClientAddress(address): ClientAddress| address.to_string()))
         .route("/panic", get(panicking))
         .route("/staged", get(async || stages::record(Stage::Db, Duration::from_millis(7))))
+        .route("/every-stage", get(every_stage))
         .route("/ignore-body", post(async || Problem::unauthorized("token_missing", "Not read.")))
         .route(
             "/drain-body",
@@ -71,6 +72,12 @@ fn routes(gate: &Gate) -> Router {
                 }
             }),
         )
+}
+
+async fn every_stage() {
+    for stage in Stage::ALL {
+        stages::timed(stage, std::future::ready(())).await;
+    }
 }
 
 async fn panicking() -> &'static str {

@@ -85,9 +85,15 @@ impl Pool {
     {
         let deadline = self.deadline();
         let enqueued = Instant::now();
+        stages::delayed(Stage::Admission).await;
+        // A slow hash is slow on its thread, and others wait for it.
+        let slower = stages::take_delay(Stage::Hash);
         let (begin, start) = oneshot::channel();
         let (finish, result) = oneshot::channel();
         let work = Box::new(move |arena: &mut Arena| -> Deliver {
+            if let Some(delay) = slower {
+                thread::sleep(delay);
+            }
             let output = job(arena);
             // A requester that went away in the meantime wants no result.
             Box::new(move || drop(finish.send(output)))

@@ -14,6 +14,7 @@ mod register;
 
 mod bodies;
 mod database;
+mod faults;
 mod hashing;
 mod http;
 mod logs;

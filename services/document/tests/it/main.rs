@@ -8,6 +8,7 @@ mod served;
 
 mod delete;
 mod download;
+mod faults;
 mod list;
 mod metadata;
 mod upload;
