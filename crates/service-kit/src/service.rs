@@ -96,17 +96,17 @@ fn read_worker_threads(settings: &mut Settings<'_>) -> usize {
     }
 }
 
-struct Configuration<C> {
+/// What every task is told, whichever service it runs.
+struct TaskConfig {
     worker_threads: usize,
     server: ServerConfig,
     http: HttpConfig,
     telemetry: TelemetryConfig,
     lifeline: bool,
-    service: C,
 }
 
-impl<C> Configuration<C> {
-    fn read(settings: &mut Settings<'_>, service: impl FnOnce(&mut Settings<'_>) -> C) -> Self {
+impl TaskConfig {
+    fn read(settings: &mut Settings<'_>) -> Self {
         const LIFELINES: &[(&str, bool)] = &[("none", false), ("stdin", true)];
         Self {
             worker_threads: read_worker_threads(settings),
@@ -114,7 +114,6 @@ impl<C> Configuration<C> {
             server: ServerConfig::read(settings),
             http: HttpConfig::read(settings),
             telemetry: TelemetryConfig::read(settings),
-            service: service(settings),
         }
     }
 }
@@ -129,22 +128,26 @@ pub fn run<C>(
 ) -> ExitCode {
     if std::env::args().any(|argument| argument == "--help" || argument == "-h") {
         println!("One task of Datum's {name} service, configured by the environment.");
-        print!("{}", config::help(|settings| Configuration::read(settings, &read)));
+        print!("{}", config::help(|settings| (TaskConfig::read(settings), read(settings))));
         return ExitCode::SUCCESS;
     }
     let environment = Environment::from_process();
-    let configuration = match config::load(&environment, |settings| Configuration::read(settings, &read)) {
+    let (task, service) = match config::load(&environment, |settings| (TaskConfig::read(settings), read(settings))) {
         Ok(configuration) => configuration,
         Err(errors) => return refuse(name, &errors),
     };
     raise_open_files_limit();
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(configuration.worker_threads).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(task.worker_threads).enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return fail(name, &error.into()),
     };
-    let result = runtime.block_on(run_task(name, configuration, build));
+    let result = runtime.block_on(async {
+        // From here on, so that what `build` logs and counts is seen.
+        let _telemetry = telemetry::init(&task.telemetry, name)?;
+        telemetry::start_upkeep();
+        run_task(build(service, Arc::new(SystemClock)).await?, &task).await
+    });
     // Whatever blocks (a DNS look-up, a file) has had its time.
     runtime.shutdown_timeout(Duration::from_secs(1));
     match result {
@@ -163,38 +166,32 @@ fn fail(name: &str, error: &anyhow::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-async fn run_task<C>(
-    name: &'static str,
-    configuration: Configuration<C>,
-    build: impl AsyncFnOnce(C, SharedClock) -> anyhow::Result<Service>,
-) -> anyhow::Result<()> {
-    let _telemetry = telemetry::init(&configuration.telemetry, name)?;
-    telemetry::start_upkeep();
-    if let Some(fault) = configuration.http.fault {
+/// Not generic, so that it is compiled once and not with every service.
+async fn run_task(mut service: Service, task: &TaskConfig) -> anyhow::Result<()> {
+    let name = service.name;
+    if let Some(fault) = task.http.fault {
         tracing::warn!(%fault, "FAULT_STAGE_DELAY is on: every request is slowed down on purpose");
     }
     // Signals first: a task that is told to stop while it starts must stop.
-    let service = build(configuration.service, Arc::new(SystemClock)).await?;
     let shutdown = Shutdown::new(service.readiness.draining());
     shutdown.on_signals()?;
-    if configuration.lifeline {
+    if task.lifeline {
         shutdown.on_lifeline();
     }
 
     service.pool.start_keeper();
-    let background: Vec<_> = service.background.into_iter().map(tokio::spawn).collect();
-    let mut service = Service { background: Vec::new(), ..service };
+    let background: Vec<_> = std::mem::take(&mut service.background).into_iter().map(tokio::spawn).collect();
     let finish = service.finish.take();
-    let router = assemble(&service, &configuration.http);
-    let listener = listen(&configuration.server)?;
+    let router = assemble(&service, &task.http);
+    let listener = listen(&task.server)?;
     tracing::info!(
         service = name,
         version = env!("CARGO_PKG_VERSION"),
         port = listener.local_addr()?.port(),
-        worker_threads = configuration.worker_threads,
+        worker_threads = task.worker_threads,
         "listening"
     );
-    let outcome = server::serve(listener, router, &configuration.server, shutdown).await;
+    let outcome = server::serve(listener, router, &task.server, shutdown).await;
     if let Some(finish) = finish
         && tokio::time::timeout(FINISH_WITHIN, finish).await.is_err()
     {

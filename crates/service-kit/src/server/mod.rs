@@ -37,9 +37,9 @@ use stream::ClientStream;
 /// Head of a request, all lines together. A larger one is refused with 431.
 const HEAD_MAX_BYTES: usize = 64 * 1024;
 
-/// Most that is read from a connection at once. hyper's own limit of some 400 KiB makes a large upload churn through buffers
-/// that the allocator keeps, for each thread that the connection has been on.
-const READ_MAX_BYTES: usize = 2 * HEAD_MAX_BYTES;
+/// Most that is read from a connection at once: a head must fit. hyper's own limit of some 400 KiB makes a large upload churn
+/// through buffers that the allocator keeps, for each thread that the connection has been on.
+const READ_MAX_BYTES: usize = HEAD_MAX_BYTES;
 
 /// How the server listens and stops.
 #[derive(Debug, Clone)]
