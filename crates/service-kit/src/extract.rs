@@ -39,7 +39,10 @@ impl<S: Send + Sync, T: FromFields> FromRequest<S> for Json<T> {
 
 fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     let refusal = || Problem::unsupported_media_type("The body must be application/json in UTF-8.");
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).ok_or_else(refusal)?;
+    let mut values = headers.get_all(CONTENT_TYPE).iter();
+    // Of two, whoever stands between the client and this task may have read the other one.
+    let (Some(value), None) = (values.next(), values.next()) else { return Err(refusal()) };
+    let value = value.to_str().map_err(|_| refusal())?;
     let media: mime::Mime = value.parse().map_err(|_| refusal())?;
     let is_utf8 = media.get_param(mime::CHARSET).is_none_or(|charset| charset == mime::UTF_8);
     if media.essence_str() == mime::APPLICATION_JSON.essence_str() && is_utf8 { Ok(()) } else { Err(refusal()) }
@@ -177,5 +180,14 @@ mod tests {
             assert_eq!(check(Some(bad)), Err(415), "{bad}");
         }
         assert_eq!(check(None), Err(415));
+    }
+
+    #[test]
+    fn two_content_types_are_none() {
+        let mut headers = HeaderMap::new();
+        headers.append(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+        assert!(require_json(&headers).is_ok());
+        headers.append(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+        assert_eq!(require_json(&headers).unwrap_err().status(), 415);
     }
 }

@@ -38,7 +38,9 @@ pub(crate) fn max_connections(tasks: usize, pool_max: u32) -> Result<u16, StackE
 /// Checks that a given database can be reached and that all pools fit into it.
 pub(crate) async fn check_given(admin_url: &Secret, tasks: usize, pool_max: u32) -> Result<String, StackError> {
     let unusable = |error: sqlx::Error| StackError::Database(format!("cannot be used: {error}"));
-    let options = PgConnectOptions::from_str(admin_url.expose()).map_err(unusable)?;
+    let options = PgConnectOptions::from_str(admin_url.expose()).map_err(|error| {
+        StackError::Database(format!("is no URL such as postgres://user:password@host:5432/database ({error})"))
+    })?;
     let mut connection = options.connect().await.map_err(unusable)?;
     let outcome = read_limits(&mut connection).await.map_err(unusable);
     let _ = connection.close().await;
