@@ -19,7 +19,7 @@ pub enum LogFormat {
 #[derive(Debug, Clone)]
 pub struct LogConfig {
     format: LogFormat,
-    filter: String,
+    pub(super) filter: String,
 }
 
 impl LogConfig {
@@ -40,9 +40,12 @@ impl LogConfig {
 /// must not stop the requests (a blocking `write` on a worker thread would).
 const BUFFERED_LINES: usize = 16_384;
 
-pub(super) fn filter(config: &LogConfig) -> EnvFilter {
-    // tokio-postgres logs the parameters of every statement at debug: emails, hashes, names.
-    EnvFilter::new(format!("{},tokio_postgres=warn", config.filter))
+/// The filter of `LOG_LEVEL`, except that no level and no directive shows what must not be in a log.
+#[must_use]
+pub fn log_filter(directives: &str) -> EnvFilter {
+    // tokio-postgres logs the parameters of every statement at debug: emails, hashes, names. The last of two directives for
+    // one target holds, the longer target before the shorter one: both are named.
+    EnvFilter::new(format!("{directives},tokio_postgres=warn,tokio_postgres::query=warn"))
 }
 
 pub(super) fn layer<S>(config: &LogConfig) -> (Box<dyn Layer<S> + Send + Sync>, WorkerGuard)

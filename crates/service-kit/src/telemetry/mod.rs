@@ -7,7 +7,7 @@ mod logs;
 mod prometheus;
 mod traces;
 
-pub use logs::{LogConfig, LogFormat};
+pub use logs::{LogConfig, LogFormat, log_filter};
 pub(crate) use prometheus::install as install_metrics;
 pub use prometheus::{render, start_upkeep};
 
@@ -68,6 +68,6 @@ pub fn init(config: &TelemetryConfig, service: &'static str) -> anyhow::Result<T
     let (log_layer, guard) = logs::layer(&config.log);
     let provider = config.traces.as_ref().map(|traces| traces::provider(traces, service)).transpose()?;
     let trace_layer = provider.as_ref().map(traces::layer);
-    tracing_subscriber::registry().with(logs::filter(&config.log)).with(log_layer).with(trace_layer).try_init()?;
+    tracing_subscriber::registry().with(log_filter(&config.log.filter)).with(log_layer).with(trace_layer).try_init()?;
     Ok(TelemetryGuard { _logs: guard, traces: provider })
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use tracing_subscriber::EnvFilter;
+use service_kit::telemetry::log_filter;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::served::{Auth, OTHER_PASSWORD, PASSWORD, Tokens};
@@ -48,7 +48,7 @@ fn neither_emails_nor_passwords_nor_tokens_nor_hashes_nor_addresses_are_logged()
 async fn nothing_secret_is_logged_by_this_process() {
     let captured = Captured::default();
     // The test's own HTTP client lives here too.
-    let everything = EnvFilter::new("trace,hyper_util=off,reqwest=off");
+    let everything = log_filter("trace,hyper_util=off,reqwest=off,tokio_postgres::query=trace");
     tracing_subscriber::fmt().with_env_filter(everything).with_writer(captured.clone()).init();
 
     let auth = Auth::start_with(&[("AUTH_THROTTLE", "off")]).await;
