@@ -1,0 +1,38 @@
+// What went wrong with a request, in the words of a result: status, code, who answered.
+
+// k6's error codes (documentation, "Error codes"): 11xx DNS, 1210 to 1213 dialling, 13xx TLS.
+function isConnecting(code) {
+  return (code >= 1100 && code < 1200) || (code >= 1210 && code <= 1213) || (code >= 1300 && code < 1400);
+}
+
+// Why there is no whole answer.
+export function transportCode(errorCode, message) {
+  if (/context canceled|interrupted/i.test(message)) return 'interrupted';
+  if (errorCode === 1050 || /request timeout|deadline exceeded/i.test(message)) return 'timeout';
+  if (isConnecting(errorCode)) return 'connect';
+  // 1200 to 1299: the connection broke. A server that closes it in mid-answer has no number of its own.
+  if ((errorCode >= 1200 && errorCode < 1300) || /\bEOF\b|closed|reset|broken pipe/i.test(message)) return 'reset';
+  return 'protocol';
+}
+
+// A task's answers carry Server-Timing; the balancer's own do not, and name it.
+export function answerer(response) {
+  if (response.status === 0) return 'nobody';
+  if (response.headers['Server-Timing'] !== undefined) return 'task';
+  return /^(datum-balancer|awselb\/)/.test(response.headers.Server ?? '') ? 'balancer' : 'unknown';
+}
+
+// The problem's code (RFC 9457), where the answer is one.
+export function problemCode(response) {
+  if (!(response.headers['Content-Type'] ?? '').startsWith('application/problem+json')) return 'unknown';
+  try {
+    return String(JSON.parse(response.body).code ?? 'unknown');
+  } catch {
+    return 'unknown';
+  }
+}
+
+// Whether the answer arrived whole: k6 numbers what broke on the way below 1400, and answers of 4xx and 5xx from there.
+export function arrived(response) {
+  return response.status !== 0 && !(response.error_code >= 1000 && response.error_code < 1400) && response.error_code < 1600;
+}
