@@ -14,6 +14,7 @@ mod special;
 mod steady;
 mod trend;
 
+pub(crate) use bootstrap::percentile_interval;
 pub use bootstrap::{Interval, Resampling};
 pub use difference::{DEFAULT_POWER, minimum_detectable_difference, noise_of_difference, pooled_deviation};
 pub use error_rate::{ErrorRate, exact_interval, exact_upper_bound};

@@ -21,7 +21,7 @@ pub enum SteadyState {
 }
 
 /// Shorter phases are not judged.
-pub const SHORTEST_SECONDS: usize = 10;
+const SHORTEST_SECONDS: usize = 10;
 /// From this length on seconds are batched by five (MSER-5); shorter series would have too few batches.
 const BATCHED_FROM_SECONDS: usize = 50;
 /// A trend test looks at no more batches than this: it compares all pairs.

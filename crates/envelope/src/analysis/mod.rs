@@ -1,0 +1,30 @@
+//! What several runs show together: roles, throughput and its scaling, latency ranges, errors by owner, capacity.
+//!
+//! Everything here is numbers and verdicts; sentences are the report's.
+
+mod capacity_search;
+mod compare;
+mod error_table;
+mod groups;
+mod latency;
+mod noise_floor;
+mod owner;
+mod pooled;
+mod slo;
+mod throughput;
+mod usl;
+
+pub use capacity_search::{
+    Capacity, CapacityOutcome, CapacitySearch, CapacitySettings, OPERATING_PERCENTS, OperatingPoint, Purpose, Step,
+    Trial, TrialOutcome, judge_trial,
+};
+pub use compare::{Comparison, ErrorComparison, ErrorVerdict, MetricComparison, Verdict, compare, compare_with};
+pub use error_table::{CauseRow, ErrorTable, OwnerRow, error_table};
+pub use groups::{EXPLORATORY, Group, STEADY_STATE, groups};
+pub use latency::{EndpointRanges, LatencyRanges, Range, latency_ranges};
+pub use noise_floor::{MetricNoise, NoiseFloor, noise_floor};
+pub use owner::{Owner, owner_of};
+pub use pooled::{Metric, Quantity};
+pub use slo::{Slo, SloError, SloOutcome, SloQuantity, SloVerdict};
+pub use throughput::{Scaling, ThroughputSummary, capacity_evidence_of, think_time_of, throughput_summary};
+pub use usl::{UslFit, UslParameter, UslPoint, UslRefusal, fit_usl, fit_usl_with};
