@@ -70,10 +70,7 @@ mod tests {
 
     #[test]
     fn markdown_stays_text() {
-        assert_eq!(
-            markdown("a | b\n<img src=x> *c* [d](e) `f`"),
-            "a \\| b \\<img src=x\\> \\*c\\* \\[d\\](e) \\`f\\`"
-        );
+        assert_eq!(markdown("a | b\n<img src=x> *c* [d](e) `f`"), "a \\| b \\<img src=x\\> \\*c\\* \\[d\\](e) \\`f\\`");
         assert_eq!(markdown("# no heading"), "\\# no heading");
         assert_eq!(markdown("&lt;b&gt;"), "\\&lt;b\\&gt;");
     }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use super::Options;
 use super::format;
 use super::group::{Group, groups};
 use super::reference::Reference;
-use crate::laws::{CapacityEvidence, capacity_evidence};
+use crate::analysis::{Capacity, capacity_evidence_of, think_time_of};
+use crate::laws::{CapacityEvidence, ThinkTime};
 use crate::result::{Capsule, Load};
 use crate::run::Run;
 
@@ -15,19 +17,31 @@ pub(super) struct Facts<'a> {
     pub(super) names: Vec<String>,
     pub(super) groups: Vec<Group<'a>>,
     pub(super) reference: Option<&'a Reference>,
+    /// Searches for capacity, by tasks per service.
+    pub(super) capacities: &'a [(u32, Capacity)],
+    /// The think time that runs imply whose source does not state one.
+    pub(super) implied_think_time: Option<ThinkTime>,
 }
 
 /// Longer labels than this are not used as names: tables and charts would be all label.
 const LONGEST_NAME: usize = 18;
 
 impl<'a> Facts<'a> {
-    pub(super) fn new(runs: &'a [Run], reference: Option<&'a Reference>) -> Self {
+    pub(super) fn new(runs: &'a [Run], options: &'a Options) -> Self {
         let short = runs.iter().all(|run| run.label.chars().count() <= LONGEST_NAME);
         let different = runs.iter().map(|run| &run.label).collect::<BTreeSet<_>>().len() == runs.len();
         let name = |(index, run): (usize, &Run)| {
             if short && different { run.label.clone() } else { format!("run {}", index + 1) }
         };
-        Self { runs, names: runs.iter().enumerate().map(name).collect(), groups: groups(runs), reference }
+        let silent: Vec<Run> = runs.iter().filter(|run| !states_think_time(run)).cloned().collect();
+        Self {
+            runs,
+            names: runs.iter().enumerate().map(name).collect(),
+            groups: groups(runs),
+            reference: options.reference.as_ref(),
+            capacities: &options.capacities,
+            implied_think_time: think_time_of(&silent).filter(|think_time| think_time.same),
+        }
     }
 
     pub(super) fn runs_with_names(&self) -> impl Iterator<Item = (&'a Run, &str)> {
@@ -46,9 +60,21 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The group whose runs count: that of the steady state, else the last one.
+    /// The group whose runs count; of several, the one with the most tasks.
     pub(super) fn main_group(&self) -> Option<&Group<'a>> {
-        self.groups.iter().find(|group| group.steady).or(self.groups.last())
+        let counting = self.groups.iter().filter(|group| group.steady);
+        counting.max_by_key(|group| group.tasks).or(self.groups.last())
+    }
+
+    /// What a closed run says about capacity; `None` for open ones, and where a figure is missing.
+    pub(super) fn capacity(&self, run: &Run) -> Option<CapacityEvidence> {
+        let implied = self.implied_think_time.as_ref().filter(|_| !states_think_time(run));
+        capacity_evidence_of(run, implied)
+    }
+
+    /// Whether the users of a closed run, and not the system, set its throughput.
+    pub(super) fn is_generator_bound(&self, run: &Run) -> bool {
+        self.capacity(run).is_some_and(|evidence| evidence.void)
     }
 
     /// Different values of something among the capsules.
@@ -57,10 +83,10 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// What a closed run says about capacity; `None` for open ones, and where a figure is missing. A think time of zero stands
-/// for one that the source does not say.
-pub(super) fn capacity(run: &Run) -> Option<CapacityEvidence> {
-    let Some(Load::Closed { vus, think_time_mean_seconds }) = run.load else { return None };
-    let (throughput, mean_ms) = (run.throughput?, run.overall.mean?);
-    Some(capacity_evidence(f64::from(vus), think_time_mean_seconds, throughput, mean_ms / 1000.0))
+/// Whether the source of a run says what the think time was, be it none. k6's outputs do not.
+fn states_think_time(run: &Run) -> bool {
+    match run.load {
+        Some(Load::Closed { think_time_mean_seconds, .. }) => run.capsule.is_some() || think_time_mean_seconds > 0.0,
+        _ => false,
+    }
 }

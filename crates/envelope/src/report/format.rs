@@ -10,7 +10,11 @@ pub fn ms(value: f64) -> String {
         return NOT_RECORDED.to_owned();
     }
     // What rounds to 1000 ms is a second.
-    if value.abs() >= 999.5 { format!("{} s", significant(value / 1000.0)) } else { format!("{} ms", significant(value)) }
+    if value.abs() >= 999.5 {
+        format!("{} s", significant(value / 1000.0))
+    } else {
+        format!("{} ms", significant(value))
+    }
 }
 
 /// The same without a unit, for columns that name theirs; always milliseconds.

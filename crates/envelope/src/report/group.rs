@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use crate::analysis;
 use crate::result::Latencies;
 use crate::run::{Endpoint, LatencySummary, Run};
 use crate::statistics::{ErrorRate, Sample};
 
 /// Runs of one role and size: they repeat one another, so that their histograms may be merged.
 pub(super) struct Group<'a> {
-    /// What it is called: the role, else the tasks.
+    /// What it is called: the role, and the tasks where it takes both to tell it from another.
     pub(super) name: String,
     /// Tasks per service, where known and equal.
     pub(super) tasks: Option<u32>,
@@ -36,14 +37,12 @@ impl<'a> Group<'a> {
     }
 
     /// Latency of an endpoint over its runs, or of whatever else an endpoint has.
-    pub(super) fn of_endpoint(&self, name: &str, of: impl Fn(&'a Endpoint) -> Option<&'a LatencySummary>) -> LatencySummary {
+    pub(super) fn of_endpoint(
+        &self,
+        name: &str,
+        of: impl Fn(&'a Endpoint) -> Option<&'a LatencySummary>,
+    ) -> LatencySummary {
         merged(self.runs.iter().filter_map(|run| run.endpoints.get(name)).filter_map(of))
-    }
-
-    /// Stages that an endpoint has in any of its runs.
-    pub(super) fn stages_of(&self, endpoint: &str) -> BTreeSet<&'a str> {
-        let those = self.runs.iter().filter_map(|run| run.endpoints.get(endpoint));
-        those.flat_map(|endpoint| endpoint.stages.keys().map(String::as_str)).collect()
     }
 
     /// Errors over its runs.
@@ -69,35 +68,27 @@ pub(super) fn failed(run: &Run) -> u64 {
     run.failures.iter().map(|failure| failure.count).sum()
 }
 
-/// Puts runs of one role together, in the order in which the roles appear; without roles, those with as many tasks.
+/// Puts runs that repeat one another together. Where no role is that of the steady state, the runs with the most tasks count.
 pub(super) fn groups(runs: &[Run]) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for run in runs {
-        let name = match (&run.role, run.tasks_per_service) {
-            (Some(role), _) if !role.trim().is_empty() => role.trim().to_owned(),
-            (_, Some(1)) => "1 task per service".to_owned(),
-            (_, Some(tasks)) => format!("{tasks} tasks per service"),
-            (_, None) => "no role given".to_owned(),
+    let found = analysis::groups(runs);
+    let says_so = found.iter().any(analysis::Group::is_steady_state);
+    let most_tasks = found.iter().filter_map(|group| group.tasks).max();
+    let group = |group: &analysis::Group| {
+        let ambiguous = found.iter().filter(|other| other.role == group.role).count() > 1;
+        let name = match group.tasks {
+            Some(tasks) if ambiguous => format!("{}, {}", group.role, tasks_in_words(tasks)),
+            _ => group.role.clone(),
         };
-        match groups.iter_mut().find(|group| group.name == name && group.tasks == run.tasks_per_service) {
-            Some(group) => group.runs.push(run),
-            None => groups.push(Group { name, tasks: run.tasks_per_service, steady: false, runs: vec![run] }),
-        }
-    }
-    mark_steady(&mut groups);
-    groups
+        let steady = if says_so { group.is_steady_state() } else { group.tasks == most_tasks };
+        let members = group.runs.iter().filter_map(|index| runs.get(*index)).collect();
+        Group { name, tasks: group.tasks, steady, runs: members }
+    };
+    found.iter().map(group).collect()
 }
 
-/// The runs that count are those whose role says so; else the only ones; else those with the most tasks.
-fn mark_steady(groups: &mut [Group<'_>]) {
-    let says_so = |group: &Group<'_>| group.name.to_lowercase().contains("steady");
-    if groups.iter().any(says_so) {
-        groups.iter_mut().for_each(|group| group.steady = says_so(group));
-    } else if let [only] = groups {
-        only.steady = true;
-    } else if let Some(largest) = groups.iter_mut().filter(|group| group.tasks.is_some()).max_by_key(|group| group.tasks) {
-        largest.steady = true;
-    }
+/// `1 task per service`, `2 tasks per service`.
+pub(super) fn tasks_in_words(tasks: u32) -> String {
+    if tasks == 1 { "1 task per service".to_owned() } else { format!("{tasks} tasks per service") }
 }
 
 /// Latencies of several runs as one: from merged histograms where all have them. Where one has not, there are no
@@ -134,27 +125,10 @@ fn weighted_mean(parts: &[&LatencySummary]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{Source, SourceKind};
+    use crate::report::testing;
 
     fn run(role: Option<&str>, tasks: Option<u32>) -> Run {
-        Run {
-            label: "run".into(),
-            role: role.map(str::to_owned),
-            source: Source { kind: SourceKind::Figures, path: None },
-            capsule: None,
-            load: None,
-            tasks_per_service: tasks,
-            seconds: None,
-            requests: 0,
-            throughput: None,
-            overall: LatencySummary::default(),
-            endpoints: std::collections::BTreeMap::default(),
-            failures: vec![],
-            series: vec![],
-            window: None,
-            void: vec![],
-            warnings: vec![],
-        }
+        Run { role: role.map(str::to_owned), tasks_per_service: tasks, ..testing::run("run", []) }
     }
 
     fn named(runs: &[Run]) -> Vec<(String, usize, bool)> {
@@ -163,24 +137,25 @@ mod tests {
 
     #[test]
     fn runs_of_a_role_belong_together_and_the_steady_ones_count() {
-        let runs = [
-            run(Some("exploratory"), Some(1)),
-            run(Some("steady state"), Some(2)),
-            run(Some("steady state"), Some(2)),
-        ];
+        let runs =
+            [run(Some("exploratory"), Some(1)), run(Some("steady state"), Some(2)), run(Some("steady state"), Some(2))];
         assert_eq!(named(&runs), [("exploratory".to_owned(), 1, false), ("steady state".to_owned(), 2, true)]);
     }
 
     #[test]
-    fn without_roles_tasks_tell_runs_apart() {
-        let runs = [run(None, Some(1)), run(None, Some(4)), run(None, Some(2)), run(None, Some(4))];
+    fn one_role_with_different_tasks_is_told_apart_by_them() {
+        let runs = [run(Some("Steady-State"), Some(1)), run(Some("steady state"), Some(2))];
         let expected = [
-            ("1 task per service".to_owned(), 1, false),
-            ("4 tasks per service".to_owned(), 2, true),
-            ("2 tasks per service".to_owned(), 1, false),
+            ("steady state, 1 task per service".to_owned(), 1, true),
+            ("steady state, 2 tasks per service".to_owned(), 1, true),
         ];
         assert_eq!(named(&runs), expected);
-        assert_eq!(named(&[run(None, None)]), [("no role given".to_owned(), 1, true)]);
+    }
+
+    #[test]
+    fn where_nobody_speaks_of_a_steady_state_the_most_tasks_count() {
+        let runs = [run(Some("small"), Some(1)), run(Some("large"), Some(4))];
+        assert_eq!(named(&runs), [("small".to_owned(), 1, false), ("large".to_owned(), 1, true)]);
     }
 
     #[test]
@@ -194,7 +169,8 @@ mod tests {
         let whole = merged([&fast, &slow]);
         assert_eq!((whole.count, whole.p50.map(f64::round), whole.max.map(f64::round)), (10, Some(1.0), Some(100.0)));
 
-        let totals = LatencySummary { count: 10, mean: Some(5.0), p50: Some(5.0), max: Some(9.0), ..LatencySummary::default() };
+        let totals =
+            LatencySummary { count: 10, mean: Some(5.0), p50: Some(5.0), max: Some(9.0), ..LatencySummary::default() };
         let mixed = merged([&whole, &totals]);
         assert_eq!((mixed.count, mixed.p50, mixed.max.map(f64::round)), (20, None, Some(100.0)));
         assert!((mixed.mean.unwrap() - (10.9 + 5.0) / 2.0).abs() < 0.1, "{mixed:?}");

@@ -1,5 +1,7 @@
 //! Published figures that a report can stand beside its own.
 
+use std::collections::BTreeSet;
+
 /// A published performance envelope.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reference {
@@ -70,6 +72,12 @@ impl Reference {
         runs.map(|run| run.throughput).collect()
     }
 
+    /// The task counts of its runs, ascending.
+    #[must_use]
+    pub fn task_counts(&self) -> BTreeSet<u32> {
+        self.runs.iter().map(|run| run.tasks_per_service).collect()
+    }
+
     /// The throughput of all its runs.
     #[must_use]
     pub fn rates(&self) -> Vec<f64> {
@@ -100,7 +108,14 @@ pub const PHASE_4: Reference = Reference {
         ReferenceRun { role: "steady state", tasks_per_service: 2, throughput: 221.97 },
     ],
     latency: &[
-        ReferenceLatency { name: "saturated", tasks_per_service: 1, p50: 180.7, mean: 232.05, p95: 793.0, p99: 1_170.0 },
+        ReferenceLatency {
+            name: "saturated",
+            tasks_per_service: 1,
+            p50: 180.7,
+            mean: 232.05,
+            p95: 793.0,
+            p99: 1_170.0,
+        },
         ReferenceLatency { name: "scaled", tasks_per_service: 2, p50: 6.5, mean: 75.28, p95: 364.0, p99: 852.0 },
     ],
     endpoints: &[

@@ -46,7 +46,8 @@ impl Runs {
     }
 
     pub(super) fn table(&self) -> Table {
-        let mut table = Table::new(self.title.clone(), &["Run", "Role", "#Requests/s", "#p50 ms", "#p95 ms", "#p99 ms"]);
+        let mut table =
+            Table::new(self.title.clone(), &["Run", "Role", "#Requests/s", "#p50 ms", "#p95 ms", "#p99 ms"]);
         let with_reference = self.bars.iter().any(|bar| bar.reference.is_some());
         if with_reference {
             table.add_numeric_column("Reference requests/s");
@@ -213,7 +214,8 @@ mod tests {
     fn a_reference_stands_beside_only_where_there_is_one() {
         let plain = Runs { title: "t".into(), bars: vec![bar("a", 1.0)] };
         assert_eq!(plain.table().columns.len(), 6);
-        let with = Runs { title: "t".into(), bars: vec![bar("a", 1.0), RunBar { reference: Some(222.35), ..bar("b", 2.0) }] };
+        let with =
+            Runs { title: "t".into(), bars: vec![bar("a", 1.0), RunBar { reference: Some(222.35), ..bar("b", 2.0) }] };
         let table = with.table();
         assert_eq!((table.rows[0][6].as_str(), table.rows[1][6].as_str()), ("-", "222.35"));
         assert_eq!(table.rows[0][4], format::NOT_RECORDED);

@@ -39,7 +39,13 @@ impl Stages {
     pub(super) fn description(&self) -> String {
         let largest = |bar: &StageBar| {
             let part = bar.parts.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
-            Some(format!("{}: {} is {} of {}", bar.endpoint, part.stage, format::percent(part.share), format::ms(bar.mean_ms)))
+            Some(format!(
+                "{}: {} is {} of {}",
+                bar.endpoint,
+                part.stage,
+                format::percent(part.share),
+                format::ms(bar.mean_ms)
+            ))
         };
         let parts: Vec<String> = self.bars.iter().filter_map(largest).collect();
         format!("The largest part of each endpoint's mean. {}.", parts.join("; "))
@@ -157,7 +163,11 @@ mod tests {
         Stages {
             title: "stages".into(),
             bars: vec![
-                StageBar { endpoint: "login".into(), mean_ms: 200.0, parts: vec![part("db", 0.02), part("hash", 0.98)] },
+                StageBar {
+                    endpoint: "login".into(),
+                    mean_ms: 200.0,
+                    parts: vec![part("db", 0.02), part("hash", 0.98)],
+                },
                 StageBar { endpoint: "get-user".into(), mean_ms: 4.0, parts: vec![part("db", 0.6), part("app", 0.4)] },
             ],
         }

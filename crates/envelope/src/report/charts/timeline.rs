@@ -93,7 +93,15 @@ impl Timeline {
     pub(super) fn table(&self) -> Table {
         let mut table = Table::new(
             self.title.clone(),
-            &["Seconds", "#Requests/s", "#Failed", "#p50 ms (highest)", "#p95 ms (highest)", "#p99 ms (highest)", "Measured"],
+            &[
+                "Seconds",
+                "#Requests/s",
+                "#Failed",
+                "#p50 ms (highest)",
+                "#p95 ms (highest)",
+                "#p99 ms (highest)",
+                "Measured",
+            ],
         );
         let group = self.points.len().div_ceil(MOST_ROWS).max(1);
         for points in self.points.chunks(group) {
@@ -177,7 +185,8 @@ impl Timeline {
         elements.extend(self.failures(time, upper.1));
         let middle = f64::from(self.seconds_per_point) / 2.0;
         let line = |axis: Axis, class: &str, of: fn(&TimePoint) -> Option<f64>| {
-            let at = |point: &TimePoint| of(point).map(|value| (time.at(f64::from(point.second) + middle), axis.at(value)));
+            let at =
+                |point: &TimePoint| of(point).map(|value| (time.at(f64::from(point.second) + middle), axis.at(value)));
             Element::polyline(self.points.iter().map(at), class)
         };
         elements.push(line(rate, "line rate", |point| Some(point.requests_per_second)));
@@ -213,7 +222,8 @@ impl Timeline {
     }
 
     fn failures(&self, time: Axis, bottom: f64) -> Vec<Element> {
-        let width = (time.at(f64::from(self.span.0 + self.seconds_per_point)) - time.at(f64::from(self.span.0))).max(1.5);
+        let width =
+            (time.at(f64::from(self.span.0 + self.seconds_per_point)) - time.at(f64::from(self.span.0))).max(1.5);
         let with_failures = self.points.iter().filter(|point| point.failed > 0);
         with_failures
             .map(|point| {
@@ -229,7 +239,13 @@ pub(super) fn axis_ms(value: f64) -> String {
     if value >= 1.0 {
         return format::decimals(value, 0);
     }
-    let places = if value >= 0.1 { 1 } else if value >= 0.01 { 2 } else { 3 };
+    let places = if value >= 0.1 {
+        1
+    } else if value >= 0.01 {
+        2
+    } else {
+        3
+    };
     format::decimals(value, places)
 }
 

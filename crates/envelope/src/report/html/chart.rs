@@ -20,7 +20,11 @@ pub(super) fn figure(chart: &Chart, number: usize) -> String {
     for (room, name) in [(Room::Wide, "wide"), (Room::Narrow, "narrow")] {
         let _ = writeln!(text, "{}", chart.svg(room, &format!("chart-{number}-{name}")));
     }
-    let _ = write!(text, "<details>\n<summary>The same as a table</summary>\n{}</details>\n</figure>\n", table_of(&chart.table()));
+    let _ = write!(
+        text,
+        "<details>\n<summary>The same as a table</summary>\n{}</details>\n</figure>\n",
+        table_of(&chart.table())
+    );
     text
 }
 

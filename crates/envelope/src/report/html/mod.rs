@@ -82,7 +82,8 @@ impl Page {
     fn contents(&mut self, document: &Document) {
         self.push("<nav aria-label=\"Sections\">\n<ul>\n");
         for section in &document.sections {
-            let _ = writeln!(self.text, "<li><a href=\"#{}\">{}</a></li>", section.kind.anchor(), section.kind.heading());
+            let _ =
+                writeln!(self.text, "<li><a href=\"#{}\">{}</a></li>", section.kind.anchor(), section.kind.heading());
         }
         self.push("</ul>\n</nav>\n");
     }
@@ -121,7 +122,8 @@ impl Page {
         }
         self.push("<footer>\n<details>\n<summary>The rules that the interpretations follow from</summary>\n<dl>\n");
         for (id, about) in &document.rules {
-            let _ = writeln!(self.text, "<dt id=\"rule-{id}\"><code>{id}</code></dt><dd>{}</dd>", escape::markup(about));
+            let _ =
+                writeln!(self.text, "<dt id=\"rule-{id}\"><code>{id}</code></dt><dd>{}</dd>", escape::markup(about));
         }
         self.push("</dl>\n</details>\n</footer>\n");
     }
@@ -130,7 +132,8 @@ impl Page {
 /// A sentence, the worse ones with a word before, and its rule.
 fn sentence(finding: &Finding) -> String {
     let text = escape::markup(&finding.sentence);
-    let rule = format!("<a class=\"rule\" href=\"#rule-{0}\" title=\"the rule that this follows from\">{0}</a>", finding.rule);
+    let rule =
+        format!("<a class=\"rule\" href=\"#rule-{0}\" title=\"the rule that this follows from\">{0}</a>", finding.rule);
     match finding.severity {
         Severity::Note => format!("{text} {rule}"),
         worse => format!("<strong>{}.</strong> {text} {rule}", worse.word()),
@@ -175,6 +178,8 @@ mod tests {
         table.push(vec!["<script>alert(1)</script>".into(), "1".into()]);
         let text = table_of(&table);
         assert!(!text.contains("<script") && !text.contains("<i>"), "{text}");
-        assert!(text.contains("<th scope=\"row\">&lt;script&gt;alert(1)&lt;/script&gt;</th><td class=\"number\">1</td>"));
+        assert!(
+            text.contains("<th scope=\"row\">&lt;script&gt;alert(1)&lt;/script&gt;</th><td class=\"number\">1</td>")
+        );
     }
 }

@@ -13,7 +13,7 @@ pub(crate) enum Scale {
 
 /// Which way an axis runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(super) enum Direction {
     /// From left to right.
     Right,
     /// From the bottom to the top.
@@ -76,12 +76,12 @@ impl Scale {
 /// A scale laid on the paper.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Axis {
-    pub(crate) scale: Scale,
-    pub(crate) direction: Direction,
+    scale: Scale,
+    direction: Direction,
     /// Where it begins, in user units (x of a horizontal, y of a vertical axis).
-    pub(crate) from: f64,
+    from: f64,
     /// Where it ends.
-    pub(crate) to: f64,
+    to: f64,
 }
 
 impl Axis {
@@ -143,7 +143,11 @@ fn nice_step(raw: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the number of ticks of a chart")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "clamped to the number of ticks of a chart"
+)]
 fn u32_of(value: f64) -> u32 {
     value.clamp(0.0, 1_000.0) as u32
 }

@@ -51,7 +51,11 @@ impl Element {
                 continue;
             };
             // A point between two gaps has a length of zero, and shows as a dot because of its round cap.
-            path += &if pen_is_down { format!("L{} {}", short(x), short(y)) } else { format!("M{} {}h0", short(x), short(y)) };
+            path += &if pen_is_down {
+                format!("L{} {}", short(x), short(y))
+            } else {
+                format!("M{} {}h0", short(x), short(y))
+            };
             pen_is_down = true;
         }
         Self::new("path").set("class", class).set("d", &path)

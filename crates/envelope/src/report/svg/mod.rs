@@ -4,5 +4,5 @@
 mod axis;
 mod element;
 
-pub(crate) use axis::{Axis, Direction, Scale};
+pub(crate) use axis::{Axis, Scale};
 pub(crate) use element::{Element, text_width};

@@ -1,0 +1,215 @@
+//! What limits.
+
+use super::stages::of_main_group;
+use super::{Rule, capitalised, note, warning};
+use crate::report::attribution::Part;
+use crate::report::document::SectionKind;
+use crate::report::facts::Facts;
+use crate::report::format;
+use crate::result::ProcessUse;
+use crate::run::Run;
+
+/// A resource this busy makes the rest wait: with random arrivals the wait grows as 1/(1 − utilisation).
+const SATURATED: f64 = 0.9;
+
+pub(super) const CPU_SATURATED: Rule = Rule {
+    id: "cpu-saturated",
+    about: "A process of the stack that used 90 % or more of its CPU quota over the measured phase (utilisation law). Without \
+            a quota: the whole machine, 90 % or more of all its CPUs, driver included.",
+    section: SectionKind::Bottleneck,
+    evaluate: |facts| {
+        let mut said = Vec::new();
+        for (run, name) in facts.runs_with_names() {
+            let Some(capsule) = &run.capsule else { continue };
+            let Some(used) = capsule.stack_use.as_ref().filter(|used| used.seconds > 0.0) else { continue };
+            let mut busy: Vec<String> = Vec::new();
+            for (process, ProcessUse { cpu_seconds, quota_cores }) in &used.processes {
+                let Some(quota) = quota_cores.filter(|quota| *quota > 0.0) else { continue };
+                let share = cpu_seconds / used.seconds / quota;
+                if share >= SATURATED {
+                    busy.push(format!(
+                        "{process} {} of its {} cores",
+                        format::percent(share),
+                        format::decimals(quota, 2)
+                    ));
+                }
+            }
+            if !busy.is_empty() {
+                said.push(warning(format!("{}: CPU is saturated: {}.", capitalised(name), format::list(&busy))));
+            }
+            let all: f64 = used.processes.values().map(|process| process.cpu_seconds).sum();
+            let own = capsule.generator.cpu_seconds.unwrap_or(0.0);
+            let cores = f64::from(capsule.machine.cpus);
+            let share = (all + own) / used.seconds / cores;
+            if share >= SATURATED {
+                said.push(warning(format!(
+                    "{}: the machine is saturated: stack and driver used {} of its {} CPUs, the driver alone {}; figures on \
+                     another machine, or with the driver elsewhere, would be others.",
+                    capitalised(name),
+                    format::percent(share),
+                    capsule.machine.cpus,
+                    format::percent(own / used.seconds / cores),
+                )));
+            }
+        }
+        said
+    },
+};
+
+/// From this share of an endpoint's mean on, waiting for something is worth a sentence.
+const MUCH_WAITING: f64 = 0.1;
+/// Shorter waits are the cost of taking the thing, not of its being taken.
+const WAIT_MS: f64 = 1.0;
+
+pub(super) const POOL_SATURATED: Rule = Rule {
+    id: "pool-saturated",
+    about: "An endpoint that spends 10 % or more of its mean, and at least 1 ms, waiting for a database connection.",
+    section: SectionKind::Bottleneck,
+    evaluate: |facts| {
+        waiting(
+            facts,
+            "pool",
+            "a database connection",
+            "the pool is too small for the load, or the database too slow for the pool",
+        )
+    },
+};
+
+pub(super) const ADMISSION_SATURATED: Rule = Rule {
+    id: "admission-saturated",
+    about: "An endpoint that spends 10 % or more of its mean, and at least 1 ms, waiting for a permit: the hashing threads or \
+            the upload slots of its task are busy.",
+    section: SectionKind::Bottleneck,
+    evaluate: |facts| {
+        waiting(facts, "admission", "a permit", "the work that it admits to (hashing, uploads) is at its limit")
+    },
+};
+
+fn waiting(facts: &Facts<'_>, stage: &str, what: &str, why: &str) -> Vec<super::Says> {
+    let much = |part: &&Part| part.share >= MUCH_WAITING && part.mean_ms >= WAIT_MS;
+    let mut said = Vec::new();
+    for found in of_main_group(facts) {
+        let Some(part) = found.part(stage).filter(much) else { continue };
+        let p99 = part.summary.as_ref().and_then(|summary| summary.p99);
+        let tail = p99.map_or_else(String::new, |p99| format!(", 99th percentile {}", format::ms(p99)));
+        said.push(warning(format!(
+            "{} waits {} for {what} on average ({} of its mean{tail}): {why}.",
+            capitalised(&found.endpoint),
+            format::ms(part.mean_ms),
+            format::percent(part.share),
+        )));
+    }
+    said
+}
+
+pub(super) const GENERATOR_COST: Rule = Rule {
+    id: "generator-cost",
+    about: "CPU that the driver itself used, per request: what it takes from the system where both share a machine.",
+    section: SectionKind::Bottleneck,
+    evaluate: |facts| {
+        let mut said = Vec::new();
+        for (run, name) in facts.runs_with_names() {
+            let Some(capsule) = &run.capsule else { continue };
+            let (Some(cpu), Some(seconds)) = (capsule.generator.cpu_seconds, run.seconds) else { continue };
+            if seconds <= 0.0 || run.requests == 0 {
+                continue;
+            }
+            #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+            let per_request = cpu / run.requests as f64;
+            said.push(note(format!(
+                "{}: the driver used {} of one core, {} of CPU a request.",
+                capitalised(name),
+                format::percent(cpu / seconds),
+                format::ms(per_request * 1000.0),
+            )));
+        }
+        said
+    },
+};
+
+pub(super) const NO_BOTTLENECK_SHOWN: Rule = Rule {
+    id: "no-bottleneck-shown",
+    about: "Runs in which no resource was seen at its limit: none of the rules of this section found one.",
+    section: SectionKind::Bottleneck,
+    evaluate: |facts| {
+        if facts.runs.is_empty() {
+            return vec![];
+        }
+        if !limits(facts).is_empty() {
+            return vec![];
+        }
+        let bound = |run: &Run| facts.is_generator_bound(run);
+        if let Some(names) = facts.names_of(bound) {
+            return vec![note(format!(
+                "Of the system no resource is shown at its limit; in {names} the limit was the think time of the virtual users."
+            ))];
+        }
+        let seen = facts.runs.iter().any(|run| run.capsule.as_ref().is_some_and(|capsule| capsule.stack_use.is_some()));
+        vec![note(if seen {
+            "No resource is shown at its limit: CPU, pools and permits had room.".to_owned()
+        } else {
+            "No bottleneck is shown: waits for pools and permits are small or not recorded, and the CPU use of the system was \
+             not seen."
+                .to_owned()
+        })]
+    },
+};
+
+/// Everything that was seen at its limit.
+pub(super) fn limits(facts: &Facts<'_>) -> Vec<super::Says> {
+    [&CPU_SATURATED, &POOL_SATURATED, &ADMISSION_SATURATED]
+        .into_iter()
+        .flat_map(|rule| (rule.evaluate)(facts))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+    use crate::report::testing::{capsule, endpoint_with_stages, figures, run};
+    use crate::result::StackUse;
+
+    fn with_use(cpu_seconds: f64, quota_cores: Option<f64>) -> Run {
+        let mut capsule = capsule(10);
+        let process = ProcessUse { cpu_seconds, quota_cores };
+        capsule.stack_use = Some(StackUse { seconds: 60.0, processes: [("auth-1".to_owned(), process)].into() });
+        capsule.generator.cpu_seconds = Some(6.0);
+        Run { capsule: Some(capsule), ..run("a", []) }
+    }
+
+    #[test]
+    fn a_process_at_its_quota_is_named() {
+        let sentences = said(&CPU_SATURATED, &[with_use(14.7, Some(0.25))]);
+        assert!(sentences[0].1.contains("auth-1 98 % of its 0.25 cores"), "{sentences:?}");
+        assert_eq!(said(&CPU_SATURATED, &[with_use(10.0, Some(0.25))]), []);
+    }
+
+    #[test]
+    fn without_quotas_the_machine_is_the_limit() {
+        // Two CPUs for a minute are 120 CPU seconds.
+        let sentences = said(&CPU_SATURATED, &[with_use(108.0, None)]);
+        assert!(sentences[0].1.contains("used 95 % of its 2 CPUs, the driver alone 5.0 %"), "{sentences:?}");
+    }
+
+    #[test]
+    fn waiting_for_connections_is_named_where_it_is_much() {
+        let with_pool = |ms| {
+            let stages = [("pool", 10, ms), ("db", 10, 20), ("total", 10, ms + 20)];
+            run("a", [("get-user", endpoint_with_stages(10, ms + 21, &stages, 1))])
+        };
+        let sentences = said(&POOL_SATURATED, &[with_pool(79)]);
+        assert!(
+            sentences[0].1.contains("79.0 ms for a database connection on average (79 % of its mean"),
+            "{sentences:?}"
+        );
+        assert_eq!(said(&POOL_SATURATED, &[with_pool(1)]), []);
+    }
+
+    #[test]
+    fn where_the_users_were_the_limit_that_is_said() {
+        let sentences = said(&NO_BOTTLENECK_SHOWN, &[figures("a", "steady state", 2, 222.04, 75.28)]);
+        assert!(sentences[0].1.contains("in the run the limit was the think time"), "{sentences:?}");
+        assert_eq!(said(&NO_BOTTLENECK_SHOWN, &[with_use(14.7, Some(0.25))]), []);
+    }
+}

@@ -1,0 +1,200 @@
+//! What more tasks brought.
+
+use std::collections::BTreeSet;
+
+use super::{Rule, note, warning};
+use crate::analysis::{Capacity, CapacityOutcome, UslParameter, UslPoint, fit_usl};
+use crate::report::document::SectionKind;
+use crate::report::facts::Facts;
+use crate::report::format;
+use crate::report::group::{Group, tasks_in_words};
+use crate::statistics::{Interval, Sample};
+
+pub(super) const SCALING_MEASURED: Rule = Rule {
+    id: "scaling-measured",
+    about: "Throughput and mean latency of the runs that count against those with fewer tasks per service, means over the \
+            runs of each.",
+    section: SectionKind::Scaling,
+    evaluate: |facts| {
+        let mut said = Vec::new();
+        for (small, large) in pairs(facts) {
+            let (Some(few), Some(many)) = (rates(&small), rates(&large)) else { continue };
+            let (from, to) = (small[0].tasks.unwrap_or_default(), large[0].tasks.unwrap_or_default());
+            let latency = match (mean_of(&small), mean_of(&large)) {
+                (Some(slow), Some(fast)) if fast > 0.0 => format!(
+                    " and mean latency went from {} to {} ({} times)",
+                    format::ms(slow),
+                    format::ms(fast),
+                    format::factor(slow / fast)
+                ),
+                _ => String::new(),
+            };
+            said.push(note(format!(
+                "From {} to {} throughput went from {} to {} requests a second ({}){latency}.",
+                tasks_in_words(from),
+                tasks_in_words(to),
+                format::rate(few.mean),
+                format::rate(many.mean),
+                format::change(many.mean / few.mean - 1.0),
+            )));
+            let bound = large.iter().flat_map(|group| &group.runs).any(|run| facts.is_generator_bound(run));
+            if bound {
+                said.push(warning(format!(
+                    "The gain of {} is a lower bound, not a scaling factor: with {} the users were the limit, so that more \
+                     capacity could not show.",
+                    format::change(many.mean / few.mean - 1.0),
+                    tasks_in_words(to),
+                )));
+            }
+        }
+        said
+    },
+};
+
+/// Groups with the fewest tasks against those with more, each number of tasks once.
+fn pairs<'f, 'a>(facts: &'f Facts<'a>) -> Vec<(Vec<&'f Group<'a>>, Vec<&'f Group<'a>>)> {
+    let with =
+        |tasks: u32| -> Vec<&'f Group<'a>> { facts.groups.iter().filter(|group| group.tasks == Some(tasks)).collect() };
+    let sizes: Vec<u32> = sizes(facts).into_iter().collect();
+    let Some((&fewest, larger)) = sizes.split_first() else { return vec![] };
+    larger.iter().map(|&tasks| (with(fewest), with(tasks))).collect()
+}
+
+fn sizes(facts: &Facts<'_>) -> BTreeSet<u32> {
+    facts.groups.iter().filter_map(|group| group.tasks).collect()
+}
+
+/// Throughput over all runs of the groups.
+fn rates(groups: &[&Group<'_>]) -> Option<Sample> {
+    let rates: Vec<f64> = groups.iter().flat_map(|group| &group.runs).filter_map(|run| run.throughput).collect();
+    Sample::of(&rates)
+}
+
+/// Mean latency over all requests of the groups.
+fn mean_of(groups: &[&Group<'_>]) -> Option<f64> {
+    crate::report::group::merged(groups.iter().flat_map(|group| &group.runs).map(|run| &run.overall)).mean
+}
+
+pub(super) const SCALING_LAW: Rule = Rule {
+    id: "scaling-law",
+    about: "The Universal Scalability Law, X(N) = λN/(1+σ(N−1)+κN(N−1)) (Gunther, 2007), fitted to the capacities found over \
+            task counts by least squares, with 95 % intervals; refused where the points cannot identify it.",
+    section: SectionKind::Scaling,
+    evaluate: |facts| {
+        let points: Vec<UslPoint> =
+            facts.capacities.iter().flat_map(|(tasks, capacity)| points(*tasks, capacity)).collect();
+        if points.is_empty() {
+            return vec![];
+        }
+        match fit_usl(&points) {
+            Err(refusal) => vec![warning(format!("No scaling law is fitted to the capacities: {refusal}."))],
+            Ok(fit) => {
+                let parameter = |name: &str, parameter: UslParameter, unit: &str| {
+                    let digits = |value: f64| format!("{value:.3}");
+                    let Interval { low, high, .. } = parameter.interval;
+                    format!("{name} {}{unit} ({} to {})", digits(parameter.value), digits(low), digits(high))
+                };
+                let peak = fit.peak.map_or_else(
+                    || "no task count at which throughput peaks can be told".to_owned(),
+                    |peak| format!("throughput peaks at {} tasks", parameter("N =", peak, "")),
+                );
+                let mut said = vec![note(format!(
+                    "The capacities follow the Universal Scalability Law with {}, {} and {} (95 % intervals); {peak}.",
+                    parameter("λ", fit.lambda, "/s"),
+                    parameter("σ", fit.sigma, ""),
+                    parameter("κ", fit.kappa, ""),
+                ))];
+                said.extend(fit.caveats.iter().map(|caveat| warning(format!("The fit leaves open: {caveat}."))));
+                said
+            }
+        }
+    },
+};
+
+/// The capacity of a search as measurements for the law.
+fn points(tasks: u32, capacity: &Capacity) -> Vec<UslPoint> {
+    let CapacityOutcome::Found { passes, fails } = capacity.outcome else { return vec![] };
+    // The capacity lies between the two; both ends stand for how well it is known.
+    [passes, fails].map(|throughput| UslPoint { n: f64::from(tasks), throughput }).to_vec()
+}
+
+/// λ, σ and κ of the Universal Scalability Law.
+const PARAMETERS: usize = 3;
+
+pub(super) const TWO_POINTS_IDENTIFY_NO_SCALING_LAW: Rule = Rule {
+    id: "two-points-identify-no-scaling-law",
+    about: "The Universal Scalability Law (Gunther, 1993) has three parameters: fewer than three different task counts fit \
+            any of them, so that nothing can be said of further tasks.",
+    section: SectionKind::Scaling,
+    evaluate: |facts| {
+        let sizes = sizes(facts);
+        if !facts.capacities.is_empty() {
+            return vec![];
+        }
+        match sizes.len() {
+            0 => vec![],
+            1 => vec![note("All runs have the same number of tasks: nothing is said about scaling.".to_owned())],
+            points if points < PARAMETERS => {
+                let counts: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+                vec![warning(format!(
+                    "{} task counts ({}) identify no scaling law: its three parameters fit any two points, so that what a \
+                     further task brings cannot be extrapolated.",
+                    super::capitalised(if points == 2 { "two" } else { "too few" }),
+                    format::list(&counts),
+                ))]
+            }
+            _ => vec![],
+        }
+    },
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{said, said_with};
+    use super::*;
+    use crate::report::Options;
+    use crate::report::document::Severity;
+    use crate::report::testing::figures;
+    use crate::run::Run;
+
+    fn phase_4() -> Vec<Run> {
+        let runs =
+            [(1, 190.49, 232.05), (1, 189.32, 232.05), (2, 222.35, 75.28), (2, 221.79, 75.28), (2, 221.97, 75.28)];
+        let role = |tasks| if tasks == 1 { "exploratory" } else { "steady state" };
+        runs.map(|(tasks, rate, mean)| figures(&format!("r{rate}"), role(tasks), tasks, rate, mean)).to_vec()
+    }
+
+    #[test]
+    fn the_second_task_brought_what_it_brought_at_least() {
+        let sentences = said(&SCALING_MEASURED, &phase_4());
+        for part in ["189.91", "222.04", "+17 %", "232 ms to 75.3 ms (3.1 times)"] {
+            assert!(sentences[0].1.contains(part), "{part} is missing: {sentences:?}");
+        }
+        assert_eq!(sentences[1].0, Severity::Warning);
+        assert!(sentences[1].1.contains("lower bound"), "{sentences:?}");
+    }
+
+    #[test]
+    fn two_task_counts_are_too_few_and_three_are_not() {
+        let mut runs = phase_4();
+        assert!(said(&TWO_POINTS_IDENTIFY_NO_SCALING_LAW, &runs)[0].1.starts_with("Two task counts (1 and 2)"));
+        runs.push(figures("r", "steady state", 4, 300.0, 60.0));
+        assert_eq!(said(&TWO_POINTS_IDENTIFY_NO_SCALING_LAW, &runs), []);
+    }
+
+    #[test]
+    fn a_law_is_fitted_to_enough_capacities_and_refused_for_two() {
+        let capacities = |rates: &[(u32, f64)]| {
+            let found = |&(tasks, rate): &(u32, f64)| {
+                let outcome = CapacityOutcome::Found { passes: rate, fails: rate * 1.01 };
+                (tasks, Capacity { outcome, operating_points: vec![], trials: vec![] })
+            };
+            Options { capacities: rates.iter().map(found).collect(), ..Options::default() }
+        };
+        // λ = 100, σ = 0.05, κ = 0.01
+        let fitted = said_with(&SCALING_LAW, &[], &capacities(&[(1, 100.0), (2, 186.9), (4, 315.0), (8, 418.0)]));
+        assert!(fitted[0].1.contains("follow the Universal Scalability Law with λ 10"), "{fitted:?}");
+        let refused = said_with(&SCALING_LAW, &[], &capacities(&[(1, 100.0), (2, 186.9)]));
+        assert!(refused[0].1.contains("at least three are needed"), "{refused:?}");
+    }
+}

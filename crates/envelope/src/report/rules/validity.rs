@@ -1,0 +1,192 @@
+//! Whether the runs may be believed at all.
+
+use super::{Rule, capitalised, note, void, warning};
+use crate::report::document::SectionKind;
+use crate::report::facts::Facts;
+use crate::report::format;
+use crate::result::{Capsule, Completion, Load};
+use crate::run::Run;
+
+pub(super) const DRIVER_VOID: Rule = Rule {
+    id: "driver-void",
+    about: "What the driver noted as a reason for which the run says nothing about the target: it was late, its CPU was \
+            busy, or it had too few virtual users.",
+    section: SectionKind::Conclusion,
+    evaluate: |facts| by_sentence(facts, |run| &run.void).into_iter().map(void).collect(),
+};
+
+pub(super) const SINGLE_IDENTITY: Rule = Rule {
+    id: "single-identity",
+    about: "A run in which one identity served more than one virtual user: row locks, caches, throttling and token reuse of \
+            a single user are measured instead of the system.",
+    section: SectionKind::Conclusion,
+    evaluate: |facts| {
+        let shared =
+            |run: &Run| run.capsule.as_ref().is_some_and(|capsule| capsule.identities <= 1 && has_many_users(run));
+        let sentence = |names: String| {
+            void(format!("{} had a single identity for all virtual users and is void.", capitalised(&names)))
+        };
+        facts.names_of(shared).map(sentence).into_iter().collect()
+    },
+};
+
+fn has_many_users(run: &Run) -> bool {
+    match run.load {
+        Some(Load::Closed { vus, .. }) => vus > 1,
+        Some(Load::Open { .. }) => true,
+        None => false,
+    }
+}
+
+pub(super) const NOT_VERIFIED: Rule = Rule {
+    id: "not-verified",
+    about: "The checks of correctness before the load: a fast wrong answer is no performance.",
+    section: SectionKind::Conclusion,
+    evaluate: |facts| {
+        let mut said = Vec::new();
+        for (run, name) in facts.runs_with_names() {
+            let Some(capsule) = &run.capsule else { continue };
+            let wrong = capsule.verified.iter().filter(|(_, outcome)| *outcome != "ok");
+            for (check, outcome) in wrong {
+                said.push(void(format!("In {name} the check {check} failed before the load: {outcome}.")));
+            }
+        }
+        let unchecked = |run: &Run| run.capsule.as_ref().is_some_and(|capsule| capsule.verified.is_empty());
+        said.extend(facts.names_of(unchecked).map(|names| {
+            warning(format!("{} did not verify the target's answers before the load.", capitalised(&names)))
+        }));
+        said
+    },
+};
+
+pub(super) const RUN_FAILED: Rule = Rule {
+    id: "run-failed",
+    about: "A run whose target or driver broke before its end.",
+    section: SectionKind::Conclusion,
+    evaluate: |facts| {
+        let failed = |run: &Run| completion(run) == Some(Completion::Failed);
+        let sentence = |names: String| void(format!("{} broke before the end and is void.", capitalised(&names)));
+        facts.names_of(failed).map(sentence).into_iter().collect()
+    },
+};
+
+pub(super) const RUN_INTERRUPTED: Rule = Rule {
+    id: "run-interrupted",
+    about: "A run that the operator ended early: what was measured until then stands.",
+    section: SectionKind::Conclusion,
+    evaluate: |facts| {
+        let mut said = Vec::new();
+        for (run, name) in facts.runs_with_names() {
+            if completion(run) == Some(Completion::Interrupted) {
+                let seconds = run
+                    .seconds
+                    .map_or_else(String::new, |seconds| format!(" after {} of measuring", format::seconds(seconds)));
+                said.push(warning(format!(
+                    "{} was ended early{seconds}; what was measured until then stands.",
+                    capitalised(name)
+                )));
+            }
+        }
+        said
+    },
+};
+
+fn completion(run: &Run) -> Option<Completion> {
+    run.capsule.as_ref().map(|capsule| capsule.completion)
+}
+
+pub(super) const RUN_WARNING: Rule = Rule {
+    id: "run-warning",
+    about: "What the driver or the reader of a result file noted beside the figures.",
+    section: SectionKind::Provenance,
+    evaluate: |facts| by_sentence(facts, |run| &run.warnings).into_iter().map(warning).collect(),
+};
+
+/// Sentences of runs, each once, with the names of the runs that have it.
+fn by_sentence(facts: &Facts<'_>, of: fn(&Run) -> &Vec<String>) -> Vec<String> {
+    let mut sentences: Vec<&String> = Vec::new();
+    for sentence in facts.runs.iter().flat_map(of) {
+        if !sentences.contains(&sentence) {
+            sentences.push(sentence);
+        }
+    }
+    let with_names = |sentence: &String| {
+        let names = facts.names_of(|run| of(run).contains(sentence)).unwrap_or_default();
+        format!("{}: {}", capitalised(&names), finished(sentence))
+    };
+    sentences.into_iter().map(with_names).collect()
+}
+
+/// With a full stop at its end.
+fn finished(sentence: &str) -> String {
+    let sentence = sentence.trim();
+    if sentence.ends_with(['.', '!', '?']) { sentence.to_owned() } else { format!("{sentence}.") }
+}
+
+pub(super) const MIXED_EXPERIMENTS: Rule = Rule {
+    id: "mixed-experiments",
+    about: "Runs of one report that differ in what must be equal for a comparison: scenario, seed, driver, machine, revision.",
+    section: SectionKind::Provenance,
+    evaluate: |facts| {
+        let mut said = Vec::new();
+        let mut differ = |what: &str, of: fn(&Capsule) -> String| {
+            let values: Vec<String> = facts.distinct(|capsule| Some(of(capsule))).into_iter().collect();
+            if values.len() > 1 {
+                said.push(warning(format!("The runs differ in their {what}: {}.", format::list(&values))));
+            }
+        };
+        differ("scenario", |capsule| capsule.scenario.clone());
+        differ("driver", |capsule| format!("{} {}", capsule.driver.name, capsule.driver.version));
+        differ("CPU", |capsule| capsule.machine.cpu_model.clone());
+        differ("revision of Datum", |capsule| capsule.datum.clone());
+        let with = facts.runs.iter().filter(|run| run.capsule.is_some()).count();
+        if with > 0 && with < facts.runs.len() {
+            said.push(note(format!(
+                "{} of {} runs say what they were run on; nothing shows that the others are of the same system.",
+                with,
+                facts.runs.len()
+            )));
+        }
+        said
+    },
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+    use crate::report::document::Severity;
+    use crate::report::testing;
+
+    #[test]
+    fn reasons_of_the_driver_are_said_once_with_the_runs_that_have_them() {
+        let late = |label: &str| Run { void: vec!["the driver was late".into()], ..testing::run(label, []) };
+        assert_eq!(
+            said(&DRIVER_VOID, &[late("a"), testing::run("b", []), late("c")]),
+            [(Severity::Void, "A and c: the driver was late.".to_owned())]
+        );
+        assert_eq!(said(&DRIVER_VOID, &[testing::run("b", [])]), []);
+    }
+
+    #[test]
+    fn one_identity_for_many_users_voids() {
+        let with = |identities| Run { capsule: Some(testing::capsule(identities)), ..testing::run("a", []) };
+        assert_eq!(said(&SINGLE_IDENTITY, &[with(1)]).len(), 1);
+        assert_eq!(said(&SINGLE_IDENTITY, &[with(10)]), []);
+        assert_eq!(said(&SINGLE_IDENTITY, &[testing::run("a", [])]), [], "what is not known is not judged");
+    }
+
+    #[test]
+    fn a_check_that_failed_voids_and_none_at_all_warns() {
+        let mut capsule = testing::capsule(10);
+        capsule.verified = [("login".to_owned(), "answered 500".to_owned())].into();
+        let run = Run { capsule: Some(capsule), ..testing::run("a", []) };
+        let sentences = said(&NOT_VERIFIED, &[run]);
+        assert_eq!(sentences[0].0, Severity::Void);
+        assert!(sentences[0].1.contains("login") && sentences[0].1.contains("answered 500"), "{sentences:?}");
+        let mut unchecked = testing::capsule(10);
+        unchecked.verified.clear();
+        let run = Run { capsule: Some(unchecked), ..testing::run("a", []) };
+        assert_eq!(said(&NOT_VERIFIED, &[run])[0].0, Severity::Warning);
+    }
+}

@@ -1,0 +1,73 @@
+//! Where the time went.
+
+use crate::report::attribution::{Breakdown, STAGES, UNATTRIBUTED, breakdown};
+use crate::report::charts::{Chart, StageBar, StagePart, Stages};
+use crate::report::document::{Block, Table};
+use crate::report::facts::Facts;
+use crate::report::format::{self, NOT_RECORDED};
+use crate::report::group::Group;
+
+pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for group in &facts.groups {
+        let found: Vec<Breakdown> =
+            group.endpoints().into_iter().filter_map(|endpoint| breakdown(&group.runs, endpoint)).collect();
+        if found.is_empty() {
+            let stages = format::list(&STAGES.iter().map(ToString::to_string).collect::<Vec<_>>());
+            blocks.push(Block::Text(format!(
+                "Runs \"{}\": {stages} and {UNATTRIBUTED} are {NOT_RECORDED}; the answers carried no Server-Timing, or the \
+                 source does not keep it.",
+                group.name
+            )));
+            continue;
+        }
+        blocks.push(Block::Chart(Chart::Stages(chart(group, &found))));
+        blocks.push(Block::Table(table(group, &found)));
+    }
+    blocks
+}
+
+fn chart(group: &Group<'_>, found: &[Breakdown]) -> Stages {
+    let bar = |found: &Breakdown| StageBar {
+        endpoint: found.endpoint.clone(),
+        mean_ms: found.mean_ms,
+        parts: found.parts.iter().map(|part| StagePart { stage: part.stage.clone(), share: part.share }).collect(),
+    };
+    Stages {
+        title: format!("Where the mean of each endpoint goes, runs \"{}\"", group.name),
+        bars: found.iter().map(bar).collect(),
+    }
+}
+
+fn table(group: &Group<'_>, found: &[Breakdown]) -> Table {
+    let mut table = Table::new(
+        format!(
+            "Stages in the runs \"{}\": share of the mean, mean over all requests, and percentiles of those that passed the \
+             stage, in milliseconds",
+            group.name
+        ),
+        &["Endpoint", "Stage", "#Share", "#Mean", "#p50", "#p95", "#p99", "#Max"],
+    );
+    for found in found {
+        for part in &found.parts {
+            let of = |value: fn(&crate::run::LatencySummary) -> Option<f64>| {
+                format::or_missing(part.summary.as_ref().and_then(value).map(format::plain_ms))
+            };
+            table.push(vec![
+                found.endpoint.clone(),
+                part.stage.clone(),
+                format::percent(part.share),
+                format::plain_ms(part.mean_ms),
+                of(|summary| summary.p50),
+                of(|summary| summary.p95),
+                of(|summary| summary.p99),
+                of(|summary| summary.max),
+            ]);
+        }
+        if !found.not_recorded.is_empty() {
+            let stages: Vec<String> = found.not_recorded.iter().map(ToString::to_string).collect();
+            table.push(vec![found.endpoint.clone(), stages.join(", "), NOT_RECORDED.to_owned()]);
+        }
+    }
+    table
+}

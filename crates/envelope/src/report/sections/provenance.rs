@@ -1,0 +1,193 @@
+//! Every run with its role and everything that it was run with.
+
+use std::collections::BTreeMap;
+
+use time::format_description::well_known::Rfc3339;
+
+use crate::report::document::{Block, Table};
+use crate::report::facts::Facts;
+use crate::report::format::{self, NOT_RECORDED};
+use crate::report::group::tasks_in_words;
+use crate::result::{Capsule, Completion, Load, StackFacts};
+use crate::run::{Run, SourceKind, Window, WindowRule};
+
+/// With more runs than this a row is a run; with fewer, a column is, which reads better.
+const MOST_COLUMNS: usize = 6;
+
+pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
+    let attributes: Vec<(&str, fn(&Run) -> Option<String>)> = vec![
+        ("Role", |run| run.role.clone()),
+        ("Source", |run| Some(kind_in_words(run.source.kind).to_owned())),
+        ("Label", |run| Some(run.label.clone())),
+        ("Scenario", |run| run.capsule.as_ref().map(|capsule| capsule.scenario.clone())),
+        ("Started (UTC)", |run| started(run.capsule.as_ref()?)),
+        ("Ended", |run| Some(completion(run.capsule.as_ref()?).to_owned())),
+        ("Tasks", tasks),
+        ("Pool, min/max per task", |run| by_service(&stack(run)?.pools, |pool| format!("{}/{}", pool.min, pool.max))),
+        ("CPU quota per task", |run| quota(run.capsule.as_ref()?)),
+        ("Virtual users", vus),
+        ("Arrivals a second", arrivals),
+        ("Think time, mean", think_time),
+        ("Measured", |run| run.seconds.map(format::seconds)),
+        ("Steady state", |run| run.window.as_ref().map(window)),
+        ("Requests", |run| Some(format::count(run.requests))),
+        ("Identities", |run| run.capsule.as_ref().map(|capsule| format::count(capsule.identities))),
+        ("Seed", |run| run.capsule.as_ref().map(|capsule| capsule.seed.to_string())),
+        ("Driver", |run| {
+            run.capsule.as_ref().map(|capsule| format!("{} {}", capsule.driver.name, capsule.driver.version))
+        }),
+        ("Revision", |run| run.capsule.as_ref().map(|capsule| capsule.datum.clone())),
+        ("Command", |run| run.capsule.as_ref().map(|capsule| capsule.command.join(" "))),
+        ("Void", void),
+    ];
+    let cell = |run: &Run, of: fn(&Run) -> Option<String>| of(run).unwrap_or_else(|| NOT_RECORDED.to_owned());
+    let caption = "How each run was made";
+    let table = if facts.runs.len() <= MOST_COLUMNS {
+        let headings: Vec<&str> = std::iter::once("").chain(facts.names.iter().map(String::as_str)).collect();
+        let mut table = Table::new(caption, &headings);
+        for (name, of) in attributes {
+            let cells = facts.runs.iter().map(|run| cell(run, of));
+            table.push(std::iter::once(name.to_owned()).chain(cells).collect());
+        }
+        table
+    } else {
+        let headings: Vec<&str> = std::iter::once("Run").chain(attributes.iter().map(|(name, _)| *name)).collect();
+        let mut table = Table::new(caption, &headings);
+        for (run, name) in facts.runs_with_names() {
+            let cells = attributes.iter().map(|(_, of)| cell(run, *of));
+            table.push(std::iter::once(name.to_owned()).chain(cells).collect());
+        }
+        table
+    };
+    vec![Block::Table(table)]
+}
+
+/// What kind of file a run was read from.
+pub(super) const fn kind_in_words(kind: SourceKind) -> &'static str {
+    match kind {
+        SourceKind::Native => "Datum's result folder",
+        SourceKind::K6Json => "k6 JSON output",
+        SourceKind::K6Csv => "k6 CSV output",
+        SourceKind::K6SummaryExport => "k6 summary export",
+        SourceKind::K6Summary => "k6 summary",
+        SourceKind::K6Text => "k6 end-of-test text",
+        SourceKind::Figures => "published figures",
+    }
+}
+
+fn started(capsule: &Capsule) -> Option<String> {
+    let whole_seconds = capsule.started_at.replace_nanosecond(0).ok()?;
+    whole_seconds.format(&Rfc3339).ok().map(|text| text.replace('T', " ").replace('Z', ""))
+}
+
+const fn completion(capsule: &Capsule) -> &'static str {
+    match capsule.completion {
+        Completion::Whole => "as planned",
+        Completion::Interrupted => "early, by the operator",
+        Completion::Failed => "broken",
+    }
+}
+
+fn stack(run: &Run) -> Option<&StackFacts> {
+    run.capsule.as_ref()?.target.stack.as_ref()
+}
+
+fn tasks(run: &Run) -> Option<String> {
+    let of_stack = stack(run).and_then(|stack| by_service(&stack.tasks, ToString::to_string));
+    of_stack.or_else(|| run.tasks_per_service.map(tasks_in_words))
+}
+
+/// One value if all services have the same, else each with its service.
+fn by_service<T>(values: &BTreeMap<String, T>, show: impl Fn(&T) -> String) -> Option<String> {
+    let shown: Vec<(&String, String)> = values.iter().map(|(service, value)| (service, show(value))).collect();
+    let (_, first) = shown.first()?;
+    if shown.iter().all(|(_, value)| value == first) {
+        return Some(format!("{first} each"));
+    }
+    Some(shown.iter().map(|(service, value)| format!("{service} {value}")).collect::<Vec<_>>().join(", "))
+}
+
+fn quota(capsule: &Capsule) -> Option<String> {
+    let stack = capsule.target.stack.as_ref()?;
+    let units = |units: &u32| format!("{units} units ({} vCPU)", format::decimals(f64::from(*units) / 1024.0, 2));
+    Some(by_service(&stack.task_cpu_units, units).unwrap_or_else(|| "none: the whole machine".to_owned()))
+}
+
+fn vus(run: &Run) -> Option<String> {
+    match run.load.as_ref()? {
+        Load::Closed { vus, .. } => Some(vus.to_string()),
+        Load::Open { .. } => Some("as many as needed".to_owned()),
+    }
+}
+
+fn arrivals(run: &Run) -> Option<String> {
+    match run.load.as_ref()? {
+        Load::Closed { .. } => Some("none: closed".to_owned()),
+        Load::Open { arrivals_per_second } => Some(format::rate(*arrivals_per_second)),
+    }
+}
+
+/// A source other than Datum's says nothing about think time, and then stands 0.
+fn think_time(run: &Run) -> Option<String> {
+    match run.load.as_ref()? {
+        Load::Open { .. } => Some("none: open".to_owned()),
+        Load::Closed { think_time_mean_seconds, .. } if *think_time_mean_seconds > 0.0 => {
+            Some(format::seconds(*think_time_mean_seconds))
+        }
+        Load::Closed { .. } => run.capsule.as_ref().map(|_| "none".to_owned()),
+    }
+}
+
+fn window(window: &Window) -> String {
+    let span = format!("seconds {} to {}", window.from_second, window.until_second);
+    match &window.found {
+        WindowRule::WholePhase => format!("{span}, from its beginning"),
+        WindowRule::Truncated { seconds } => format!("{span}, after {seconds} s cut off"),
+        WindowRule::NeverReached { .. } => format!("never reached; {span}"),
+        WindowRule::Unknown => NOT_RECORDED.to_owned(),
+    }
+}
+
+fn void(run: &Run) -> Option<String> {
+    Some(if run.void.is_empty() {
+        "no".to_owned()
+    } else {
+        format!("yes, {}", format::plural(run.void.len(), "reason", "reasons"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Options;
+    use crate::report::testing::{capsule, figures, run};
+
+    fn table(runs: &[Run]) -> Table {
+        match blocks(&Facts::new(runs, &Options::default())).remove(0) {
+            Block::Table(table) => table,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn few_runs_are_columns_and_many_are_rows() {
+        let few = table(&[run("a", []), run("b", [])]);
+        assert_eq!((few.columns.len(), few.rows[0][0].as_str()), (3, "Role"));
+        let many: Vec<Run> = (0..7).map(|index| run(&format!("r{index}"), [])).collect();
+        let many = table(&many);
+        assert_eq!((many.rows.len(), many.columns[1].heading.as_str()), (7, "Role"));
+    }
+
+    #[test]
+    fn what_is_known_is_shown_and_the_rest_is_said_not_to_be() {
+        let native = Run { capsule: Some(capsule(10)), ..run("a", []) };
+        let table = table(&[native, figures("b", "steady state", 2, 222.0, 75.0)]);
+        let row = |name: &str| table.rows.iter().find(|row| row[0] == name).unwrap()[1..].to_vec();
+        assert_eq!(row("Tasks"), ["auth 2, document 1", "2 tasks per service"]);
+        assert_eq!(row("Pool, min/max per task"), ["5/14 each", NOT_RECORDED]);
+        assert_eq!(row("CPU quota per task"), ["256 units (0.25 vCPU) each", NOT_RECORDED]);
+        assert_eq!(row("Started (UTC)"), ["2026-11-30 21:00:00", NOT_RECORDED]);
+        assert_eq!(row("Identities"), ["10", NOT_RECORDED]);
+        assert_eq!(row("Think time, mean"), ["none", "0.820 s"]);
+    }
+}
