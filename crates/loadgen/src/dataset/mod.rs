@@ -5,6 +5,8 @@
 //! number of users.
 
 mod identity;
+mod ids;
 
 pub use envelope::result::Dataset;
 pub use identity::{DEFAULT_HASHES, Identity, identity, password};
+pub use ids::user_id;

@@ -1,0 +1,251 @@
+//! What one thread counts in one second.
+//!
+//! Memory does not grow with a run: a second's histograms are handed on when it has passed, and histograms of what did
+//! not happen are never made.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use envelope::result::{EndpointInterval, Failure, FailureCount, Interval, Latencies, Work};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::identities::People;
+use super::plan::SET_UP;
+use super::usage::{self, CpuMeter};
+use crate::client::STAGES;
+use crate::scenario::Endpoint;
+use crate::user::Exchange;
+
+/// The endpoints of the mix, and what is outside it.
+const SLOTS: usize = Endpoint::ALL.len() + 1;
+
+/// Distinct failures of one endpoint in one second; further ones are counted as `unknown`, so that a server that makes up
+/// codes fills no memory.
+const MAX_CAUSES: usize = 64;
+
+/// A second of one thread.
+#[derive(Debug, Default)]
+pub(super) struct Second {
+    pub(super) work: Work,
+    pub(super) active: u32,
+    pub(super) lateness: Option<Latencies>,
+    slots: [Slot; SLOTS],
+    /// CPU of this thread.
+    pub(super) thread_cpu: Duration,
+    /// CPU of the whole process; only the first thread looks.
+    pub(super) process_cpu: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    latency: Option<Latencies>,
+    failed: Option<Latencies>,
+    failures: BTreeMap<Failure, u64>,
+    stages: [Option<Latencies>; STAGES.len()],
+    unattributed: Option<Latencies>,
+}
+
+fn count(histogram: &mut Option<Latencies>, latency: Duration) {
+    histogram.get_or_insert_default().record(latency);
+}
+
+impl Slot {
+    fn is_empty(&self) -> bool {
+        self.latency.is_none() && self.failed.is_none()
+    }
+
+    fn record(&mut self, exchange: &Exchange, counted_from: Instant) {
+        let latency = exchange.ended.saturating_duration_since(counted_from);
+        match &exchange.outcome {
+            Ok(timing) => {
+                count(&mut self.latency, latency);
+                for (stage, micros) in timing.stages() {
+                    self.stages[stage].get_or_insert_default().record_micros(micros);
+                }
+                if let Some(total) = timing.total() {
+                    let seen = exchange.ended.saturating_duration_since(exchange.started);
+                    count(&mut self.unattributed, seen.saturating_sub(Duration::from_micros(total)));
+                }
+            }
+            Err(failure) => {
+                count(&mut self.failed, latency);
+                let known = self.failures.len() < MAX_CAUSES || self.failures.contains_key(failure);
+                let cause =
+                    if known { failure.clone() } else { Failure { code: "unknown".to_owned(), ..failure.clone() } };
+                *self.failures.entry(cause).or_default() += 1;
+            }
+        }
+    }
+
+    fn merge_into(self, interval: &mut EndpointInterval) {
+        let merge = |into: &mut Latencies, from: Option<Latencies>| {
+            if let Some(from) = from {
+                if into.is_empty() { *into = from } else { into.merge(&from) }
+            }
+        };
+        merge(&mut interval.latency, self.latency);
+        merge(&mut interval.failed_latency, self.failed);
+        merge(&mut interval.unattributed, self.unattributed);
+        for (name, stage) in STAGES.iter().zip(self.stages) {
+            if let Some(stage) = stage {
+                merge(interval.stages.entry((*name).to_owned()).or_default(), Some(stage));
+            }
+        }
+        for (failure, count) in self.failures {
+            match interval.failures.iter_mut().find(|known| known.failure == failure) {
+                Some(known) => known.count += count,
+                None => interval.failures.push(FailureCount { failure, count }),
+            }
+        }
+    }
+}
+
+impl Second {
+    fn is_empty(&self) -> bool {
+        self.work == Work::default() && self.slots.iter().all(Slot::is_empty)
+    }
+
+    /// Adds what this thread counted to the second of all threads.
+    pub(super) fn merge_into(self, interval: &mut Interval) {
+        interval.work.offered += self.work.offered;
+        interval.work.started += self.work.started;
+        interval.work.completed += self.work.completed;
+        interval.work.dropped += self.work.dropped;
+        interval.active_vus += self.active;
+        interval.generator.cpu_seconds += self.process_cpu.as_secs_f64();
+        if let Some(lateness) = self.lateness {
+            interval.generator.lateness.merge(&lateness);
+        }
+        for (index, slot) in self.slots.into_iter().enumerate() {
+            if !slot.is_empty() {
+                let name = Endpoint::ALL.get(index).map_or(SET_UP, |endpoint| endpoint.name());
+                slot.merge_into(interval.endpoints.entry(name.to_owned()).or_default());
+            }
+        }
+    }
+}
+
+/// A second that has passed.
+#[derive(Debug)]
+pub(super) struct Passed {
+    pub(super) thread: usize,
+    pub(super) second: u32,
+    pub(super) counted: Box<Second>,
+}
+
+/// Counts for one thread. Its lock is never contended: only that thread takes it.
+#[derive(Clone)]
+pub(super) struct Recorder(Arc<Mutex<Counting>>);
+
+struct Counting {
+    thread: usize,
+    epoch: Instant,
+    number: u32,
+    current: Box<Second>,
+    active: u32,
+    people: People,
+    thread_cpu: CpuMeter,
+    process_cpu: Option<CpuMeter>,
+    passed: UnboundedSender<Passed>,
+}
+
+impl Recorder {
+    /// Second 0 begins at `epoch`. Must be made on the thread that it counts for.
+    pub(super) fn new(thread: usize, epoch: Instant, people: People, passed: UnboundedSender<Passed>) -> Self {
+        Self(Arc::new(Mutex::new(Counting {
+            thread,
+            epoch,
+            number: 0,
+            current: Box::default(),
+            active: 0,
+            people,
+            thread_cpu: CpuMeter::start(usage::Of::Thread),
+            process_cpu: (thread == 0).then(|| CpuMeter::start(usage::Of::Process)),
+            passed,
+        })))
+    }
+
+    fn counting(&self, now: Instant) -> MutexGuard<'_, Counting> {
+        let mut counting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counting.pass_to(now);
+        counting
+    }
+
+    /// Hands on every second that has passed.
+    pub(super) fn tick(&self, now: Instant) {
+        drop(self.counting(now));
+    }
+
+    /// An iteration begins, `late` after it was meant to.
+    pub(super) fn began(&self, now: Instant, late: Duration) {
+        let mut counting = self.counting(now);
+        counting.current.work.offered += 1;
+        counting.current.work.started += 1;
+        count(&mut counting.current.lateness, late);
+    }
+
+    /// An arrival found every virtual user busy.
+    pub(super) fn dropped(&self, now: Instant) {
+        let mut counting = self.counting(now);
+        counting.current.work.offered += 1;
+        counting.current.work.dropped += 1;
+    }
+
+    /// An iteration has ended; its latency counts from `counted_from`.
+    pub(super) fn ended(&self, endpoint: Endpoint, exchange: &Exchange, counted_from: Instant) {
+        let mut counting = self.counting(exchange.ended);
+        counting.current.work.completed += 1;
+        counting.current.slots[endpoint as usize].record(exchange, counted_from);
+        counting.people.saw(exchange.person);
+    }
+
+    /// A request outside the mix has ended.
+    pub(super) fn set_up(&self, exchange: &Exchange) {
+        self.counting(exchange.ended).current.slots[SLOTS - 1].record(exchange, exchange.started);
+    }
+
+    /// A virtual user begins to be active (busy, in an open model).
+    pub(super) fn activate(&self) {
+        self.counting(Instant::now()).active += 1;
+    }
+
+    /// It is active no more.
+    pub(super) fn deactivate(&self) {
+        let mut counting = self.counting(Instant::now());
+        counting.active = counting.active.saturating_sub(1);
+    }
+
+    /// Hands on everything, a begun second only if it belongs to the run or something happened in it.
+    pub(super) fn finish(&self, now: Instant, seconds: u32) -> People {
+        let mut counting = self.counting(now);
+        if counting.number < seconds || !counting.current.is_empty() {
+            counting.pass();
+        }
+        std::mem::take(&mut counting.people)
+    }
+}
+
+impl Counting {
+    fn pass_to(&mut self, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.epoch).as_secs();
+        while u64::from(self.number) < elapsed {
+            self.pass();
+        }
+    }
+
+    fn pass(&mut self) {
+        let mut counted = std::mem::take(&mut self.current);
+        counted.active = self.active;
+        counted.thread_cpu = self.thread_cpu.lap();
+        counted.process_cpu = self.process_cpu.as_mut().map(CpuMeter::lap).unwrap_or_default();
+        // Nobody listens only when the run has been given up.
+        let _ = self.passed.send(Passed { thread: self.thread, second: self.number, counted });
+        self.number += 1;
+    }
+}
+
+/// A second in which nothing has been counted yet.
+pub(super) fn empty_interval(second: u32) -> Interval {
+    Interval { second, ..Interval::default() }
+}
