@@ -4,6 +4,7 @@
 //! a request, starts a process or needs a network: a report is rebuilt from its files alone.
 
 pub mod analysis;
+pub mod import;
 pub mod laws;
 pub mod report;
 pub mod result;

@@ -1,0 +1,13 @@
+//! What k6 leaves behind, of version 0.x, 1 and 2.
+//!
+//! `json`, `csv` and `point` read the outputs that have every sample, `intervals` makes seconds of them, `stream` a run.
+//! `summary` and `text` read what has totals only, and `totals` makes a run of those.
+
+mod csv;
+mod intervals;
+mod json;
+mod point;
+pub(super) mod stream;
+pub(super) mod summary;
+pub(super) mod text;
+mod totals;

@@ -1,0 +1,154 @@
+//! A run from k6's outputs that have every sample.
+
+use std::path::Path;
+
+pub use super::intervals::K6Facts;
+use super::intervals::{Collector, OTHER_ENDPOINTS};
+use super::point::{Metric, Point};
+use super::{csv, json};
+use crate::as_float;
+use crate::import::assemble::{Merged, find_window, second};
+use crate::import::error::ImportError;
+use crate::import::label;
+use crate::import::recognise::{Form, recognise};
+use crate::result::{Interval, Load};
+use crate::run::{Run, Second, Source, SourceKind};
+
+/// Turns k6's `json` or `csv` output into intervals, in order and one at a time, as a native driver writes them: with a
+/// capsule beside them they are a result folder. Second 0 is the second of the first sample outside `setup()`, its Unix time
+/// is in the facts; seconds without any sample are left out. The driver's own condition is not in k6's outputs.
+pub fn k6_intervals(path: &Path, mut sink: impl FnMut(Interval)) -> Result<K6Facts, ImportError> {
+    let kind = match recognise(path)? {
+        Form::K6Json => SourceKind::K6Json,
+        Form::K6Csv => SourceKind::K6Csv,
+        _ => {
+            let reason = "it has no samples; k6's `--out json` and `--out csv` have".into();
+            return Err(ImportError::Unrecognised { path: path.to_owned(), reason });
+        }
+    };
+    let (first, counts_failures) = scan(path, kind)?;
+    collect(path, kind, first, counts_failures, &mut sink)
+}
+
+pub(in crate::import) fn read(path: &Path, kind: SourceKind) -> Result<Run, ImportError> {
+    let (first, counts_failures) = scan(path, kind)?;
+    let mut series: Vec<Second> = Vec::new();
+    let facts = collect(path, kind, first, counts_failures, &mut |interval| {
+        // k6 does not say how it fared itself.
+        series.push(Second { generator: None, ..second(&interval) });
+    })?;
+    if facts.requests == 0 {
+        let reason = "it has no sample of http_req_duration outside setup()".into();
+        return Err(ImportError::Empty { path: path.to_owned(), reason });
+    }
+    let (from, until) = measured(&facts, &series);
+    let window = find_window(&series, from, until);
+    let mut merged = Merged::default();
+    collect(path, kind, first, counts_failures, &mut |interval| {
+        if (window.from_second..window.until_second).contains(&interval.second) {
+            merged.add(interval);
+        }
+    })?;
+    let figures = merged.figures();
+    let seconds = f64::from(window.until_second - window.from_second);
+    let (load, warnings) = load(&facts, &series);
+    Ok(Run {
+        label: label(path),
+        role: None,
+        source: Source { kind, path: Some(path.to_owned()) },
+        capsule: None,
+        load,
+        tasks_per_service: None,
+        seconds: Some(seconds),
+        requests: figures.requests,
+        throughput: Some(as_float(figures.requests) / seconds),
+        overall: figures.overall,
+        endpoints: figures.endpoints,
+        failures: figures.failures,
+        series,
+        window: Some(window),
+        void: Vec::new(),
+        warnings,
+    })
+}
+
+fn points(path: &Path, kind: SourceKind, each: impl FnMut(Point) -> bool) -> Result<(), ImportError> {
+    if kind == SourceKind::K6Csv { csv::points(path, each) } else { json::points(path, each) }
+}
+
+/// When the load began (Unix time in seconds), and whether the script counts failures itself. Both must be known before
+/// the first interval is written.
+fn scan(path: &Path, kind: SourceKind) -> Result<(i64, bool), ImportError> {
+    let (mut first, mut counts_failures) = (None, false);
+    points(path, kind, |point| {
+        if !point.tags.is_outside_the_load() {
+            first.get_or_insert(point.unix_ms.div_euclid(1_000));
+            counts_failures = point.metric == Metric::Failures;
+        }
+        !counts_failures
+    })?;
+    let first = first.ok_or_else(|| {
+        let reason = "it has no sample of a metric that k6 always writes (vus, iterations, http_req_duration)".into();
+        ImportError::Empty { path: path.to_owned(), reason }
+    })?;
+    Ok((first, counts_failures))
+}
+
+fn collect(
+    path: &Path,
+    kind: SourceKind,
+    first: i64,
+    counts_failures: bool,
+    sink: &mut dyn FnMut(Interval),
+) -> Result<K6Facts, ImportError> {
+    let mut collector = Collector::new(first, counts_failures);
+    points(path, kind, |point| {
+        collector.add(&point, sink);
+        true
+    })?;
+    Ok(collector.finish(sink))
+}
+
+/// The seconds that may be measured: those that the script tagged `phase=measure`, else those with all virtual users if they
+/// are at least half of all, else everything. The first and the last second are only partly of it, and are left out where
+/// enough remains.
+fn measured(facts: &K6Facts, series: &[Second]) -> (u32, u32) {
+    const ENOUGH_SECONDS: u32 = 4;
+    let last = series.last().map_or(0, |second| second.second);
+    let mut full = series.iter().filter(|second| second.active_vus == facts.most_vus).map(|second| second.second);
+    let plateau = full.next().map(|first| (first, full.next_back().unwrap_or(first)));
+    let (from, to) = match (facts.phases.get("measure"), plateau) {
+        (Some(phase), _) => *phase,
+        (None, Some((first, to))) if facts.most_vus > 0 && (to - first) * 2 >= last => (first, to),
+        _ => (0, last),
+    };
+    if to - from >= ENOUGH_SECONDS { (from + 1, to) } else { (from, to + 1) }
+}
+
+/// The load model as far as k6's samples give it away: only arrival-rate executors drop iterations. The think time is what
+/// iterations lasted beyond their requests.
+fn load(facts: &K6Facts, series: &[Second]) -> (Option<Load>, Vec<String>) {
+    let mut warnings = Vec::new();
+    if facts.late_points > 0 {
+        warnings.push(format!("{} samples came so late that they are counted in a later second.", facts.late_points));
+    }
+    if facts.misdated_points > 0 {
+        warnings.push(format!("{} samples are dated a day and more off; they are not counted.", facts.misdated_points));
+    }
+    if facts.endpoints_merged {
+        warnings.push(format!("There are too many request names to tell apart; the rest is `{OTHER_ENDPOINTS}`."));
+    }
+    let load = if facts.dropped_iterations > 0 {
+        let seconds = f64::from(series.last().map_or(0, |second| second.second) + 1);
+        let asked = as_float(facts.iterations + facts.dropped_iterations);
+        Some(Load::Open { arrivals_per_second: asked / seconds })
+    } else if facts.most_vus > 0 && facts.requests > 0 {
+        warnings.push("k6's samples do not name the executor; its virtual users are taken as a closed model.".into());
+        let thinking_ms = (facts.iteration_ms - facts.request_ms).max(0.0);
+        let think_time_mean_seconds = thinking_ms / 1_000.0 / as_float(facts.requests);
+        Some(Load::Closed { vus: facts.most_vus, think_time_mean_seconds })
+    } else {
+        None
+    };
+    (load, warnings)
+}
