@@ -12,7 +12,7 @@ import { getUser, logIn, register, upload } from './lib/requests.js';
 import { endpointFor, parseScenario, phaseAt } from './lib/scenario.js';
 import { readSettings } from './lib/settings.js';
 import { thresholds } from './lib/thresholds.js';
-import { newcomer, nextUser, prepare, sameUser } from './lib/users.js';
+import { become, newcomer, nextUser, prepare, sameUser } from './lib/users.js';
 import { summarise } from './summary.js';
 
 const settings = readSettings(__ENV);
@@ -54,9 +54,11 @@ export default function iterate(run) {
     case 'register':
       register(settings, newcomer(run, iteration));
       break;
-    case 'login':
-      logIn(settings, nextUser(scenario, settings, run, random()));
+    case 'login': {
+      const user = nextUser(scenario, settings, run, random());
+      if (logIn(settings, user)) become(user);
       break;
+    }
     case 'get-user':
       getUser(settings, sameUser(run));
       break;

@@ -22,13 +22,15 @@ export function answerer(response) {
   return /^(datum-balancer|awselb\/)/.test(response.headers.Server ?? '') ? 'balancer' : 'unknown';
 }
 
-// The problem's code (RFC 9457), where the answer is one.
-export function problemCode(response) {
-  if (!(response.headers['Content-Type'] ?? '').startsWith('application/problem+json')) return 'unknown';
+// The code of an answer with another status than the expected one: the problem's (RFC 9457), where it is a problem with a
+// code that is one.
+export function refusalCode(response) {
+  const isProblem = (response.headers['Content-Type'] ?? '').startsWith('application/problem+json');
   try {
-    return String(JSON.parse(response.body).code ?? 'unknown');
+    const { code } = isProblem ? JSON.parse(response.body) : {};
+    return typeof code === 'string' && /^[a-z0-9_]{1,64}$/.test(code) ? code : 'check:status';
   } catch {
-    return 'unknown';
+    return 'check:status';
   }
 }
 

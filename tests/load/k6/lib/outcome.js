@@ -4,7 +4,7 @@
 import { check } from 'k6';
 import { Counter, Rate, Trend } from 'k6/metrics';
 
-import { answerer, arrived, problemCode, transportCode } from './failures.js';
+import { answerer, arrived, refusalCode, transportCode } from './failures.js';
 import { STAGES, parseServerTiming } from './server_timing.js';
 
 const latency = new Trend('latency', true);
@@ -44,11 +44,11 @@ export function judge(response, endpoint, status, checks) {
     return fail(response, endpoint, transportCode(response.error_code, response.error ?? ''));
   }
   const isExpected = { [`${endpoint}: ${status}`]: (answer) => answer.status === status };
-  if (!check(response, isExpected, { endpoint })) return fail(response, endpoint, problemCode(response));
+  if (!check(response, isExpected, { endpoint })) return fail(response, endpoint, refusalCode(response));
 
   const body = parsed(response.body);
   let wrong;
-  for (const [name, holds] of Object.entries({ json: (it) => it !== undefined && it !== null, ...checks })) {
+  for (const [name, holds] of Object.entries({ body: (it) => it !== undefined && it !== null, ...checks })) {
     const named = { [`${endpoint}: ${name}`]: (it) => wrong === undefined && holds(it) };
     if (!check(body, named, { endpoint })) wrong = wrong ?? name;
   }

@@ -39,8 +39,8 @@ function post(settings, path, body, endpoint, status) {
   return http.post(`${settings.target}${path}`, body, params(settings, endpoint, `POST ${path}`, status, JSON_BODY));
 }
 
-function isToken(tokens) {
-  return tokens.token_type === 'Bearer' && tokens.access_token?.length > 0 && tokens.expires_in > 0;
+function areTokens({ token_type, access_token, refresh_token, expires_in }) {
+  return /^bearer$/i.test(token_type) && access_token?.length > 0 && refresh_token?.length > 0 && expires_in > 0;
 }
 
 export function register(settings, user) {
@@ -50,7 +50,7 @@ export function register(settings, user) {
 
 // Asks for tokens; whether it got them.
 function getTokens(settings, user, path, body, endpoint) {
-  const tokens = judge(post(settings, path, body, endpoint, 200), endpoint, 200, { token: isToken });
+  const tokens = judge(post(settings, path, body, endpoint, 200), endpoint, 200, { tokens: areTokens });
   if (tokens) adopt(user, tokens);
   return tokens !== null;
 }
@@ -78,7 +78,11 @@ export function getUser(settings, user) {
   const headers = { Authorization: bearer(settings, user) };
   const path = '/v1/actors/me';
   const response = http.get(`${settings.target}${path}`, params(settings, 'get-user', `GET ${path}`, 200, headers));
-  judge(response, 'get-user', 200, { email: (body) => body.email === user.email });
+  judge(response, 'get-user', 200, {
+    // Cognito's access tokens state no email; then the actor has none.
+    email: (body) => body.email === user.email || body.email === null,
+    id: (body) => body.id === (user.id ??= body.id) && body.id.length > 0,
+  });
 }
 
 const files = {};

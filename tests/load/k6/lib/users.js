@@ -26,7 +26,7 @@ function populatedNumber(settings, number) {
 }
 
 function isShed(response) {
-  return response.status === 503 || response.status === 429;
+  return [429, 502, 503, 504].includes(response.status);
 }
 
 // Sends one request for each user, a few at once; those that were shed are sent again after the time that was asked for.
@@ -67,7 +67,9 @@ export function prepare(scenario, settings) {
     );
   } else {
     users = indexes.map((index) => ownUser(runId, `vu-${index + 1}`));
-    forEach(settings, users, '/v1/auth/register', 201, () => {});
+    forEach(settings, users, '/v1/auth/register', 201, (user, response) => {
+      user.id = response.json().id;
+    });
   }
   if (scenario.tokensInSetUp) {
     forEach(settings, users, '/v1/auth/login', 200, (user, response) => adopt(user, response.json()));
@@ -101,9 +103,12 @@ export function sameUser(run) {
 
 // Who logs in next: with accounts of their own always the same person, of the populated users one that is drawn anew.
 export function nextUser(scenario, settings, run, draw) {
-  if (scenario.populated) {
-    const index = exec.vu.idInTest - 1;
-    current = populatedNumber(settings, numberInShare(settings.users, index, scenario.virtualUsers, draw));
-  }
-  return sameUser(run);
+  if (!scenario.populated) return sameUser(run);
+  const index = exec.vu.idInTest - 1;
+  return used(populatedNumber(settings, numberInShare(settings.users, index, scenario.virtualUsers, draw)));
+}
+
+// Whoever has logged in is who the virtual user is from now on; whose login failed stays who they were.
+export function become(user) {
+  current = user;
 }

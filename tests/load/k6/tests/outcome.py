@@ -22,9 +22,10 @@ STAGES = {
 # Every way of wrong_server.py, as status, code and answerer.
 WRONG = {
     ("get-user", "503", "overloaded", "task"),
-    ("get-user", "502", "unknown", "balancer"),
+    ("get-user", "502", "check:status", "balancer"),
     ("get-user", "200", "check:email", "task"),
-    ("get-user", "200", "check:json", "task"),
+    ("get-user", "200", "check:body", "task"),
+    ("get-user", "200", "check:id", "task"),
     ("get-user", "0", "protocol", "nobody"),
     ("get-user", "0", "timeout", "nobody"),
     ("register", "409", "email_taken", "task"),

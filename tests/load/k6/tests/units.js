@@ -3,7 +3,7 @@
 import exec from 'k6/execution';
 
 import { executor } from '../lib/executors.js';
-import { answerer, arrived, problemCode, transportCode } from '../lib/failures.js';
+import { answerer, arrived, refusalCode, transportCode } from '../lib/failures.js';
 import { numberInShare, populatedUser } from '../lib/populated.js';
 import { exponential, streamOf } from '../lib/random.js';
 import { endpointFor, measuredSeconds, parseScenario, phaseAt } from '../lib/scenario.js';
@@ -142,9 +142,11 @@ const tests = {
     equal(arrived({ status: 200, error_code: 1220 }), false);
 
     const problem = { 'Content-Type': 'application/problem+json' };
-    equal(problemCode(answer(503, problem, '{"code":"hash_queue_full"}')), 'hash_queue_full');
-    equal(problemCode(answer(503, problem, 'not JSON')), 'unknown');
-    equal(problemCode(answer(502, { 'Content-Type': 'text/html' }, '{"code":"x"}')), 'unknown');
+    equal(refusalCode(answer(503, problem, '{"code":"hash_queue_full"}')), 'hash_queue_full');
+    for (const body of ['not JSON', '{}', '{"code":7}', '{"code":"With spaces"}', `{"code":"${'a'.repeat(65)}"}`]) {
+      equal(refusalCode(answer(503, problem, body)), 'check:status');
+    }
+    equal(refusalCode(answer(502, { 'Content-Type': 'text/html' }, '{"code":"x"}')), 'check:status');
   },
 };
 

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 # Longer than the TIMEOUT_SECONDS that the client is run with.
 SILENCE_SECONDS = 3
 
-GET_USER = itertools.cycle(["right", "shed", "balancer", "stranger", "no-json", "garbage", "silence"])
+GET_USER = itertools.cycle(["right", "shed", "balancer", "stranger", "other-id", "no-json", "garbage", "silence"])
 REGISTER = itertools.cycle(["right", "taken", "hang-up"])
 LOCK = threading.Lock()
 
@@ -66,13 +66,15 @@ class Handler(BaseHTTPRequestHandler):
         email = self.headers["authorization"].removeprefix("Bearer ")
         match turn(GET_USER):
             case "right":
-                self.answer(200, json.dumps({"email": email}))
+                self.answer(200, json.dumps({"id": "1", "email": email}))
             case "shed":
                 self.problem(503, "overloaded")
             case "balancer":
                 self.answer(502, "<h1>Bad Gateway</h1>", task=False, content_type="text/html")
             case "stranger":
-                self.answer(200, json.dumps({"email": "somebody@else.example"}))
+                self.answer(200, json.dumps({"id": "1", "email": "somebody@else.example"}))
+            case "other-id":
+                self.answer(200, json.dumps({"id": "2", "email": email}))
             case "no-json":
                 self.answer(200, "hello")
             case "garbage":
