@@ -15,7 +15,11 @@ export function thresholds(scenario, settings) {
     for (const metric of ['http_reqs', 'failures', 'unattributed', ...STAGES.map((stage) => `stage_${stage}`)]) {
       limits[`${metric}${tags}`] = [];
     }
+    // For readers who know only k6's own metrics.
+    limits[`http_req_duration{endpoint:${endpoint},phase:measure,expected_response:true}`] = [];
+    for (const metric of ['http_reqs', 'http_req_failed']) limits[`${metric}{endpoint:${endpoint}}`] = [];
   }
+  limits['http_req_duration{phase:measure,expected_response:true}'] = [];
   // One identity for all virtual users voids a run.
   if (scenario.virtualUsers > 1) limits.identities = ['count>1'];
   // Work that was not even begun is missing from every other number.
