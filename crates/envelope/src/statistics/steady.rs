@@ -1,5 +1,6 @@
 //! Whether a run reached a steady state, and when.
 
+use super::Sample;
 use super::mser::{batch_means, mser};
 use super::trend::mann_kendall;
 
@@ -24,6 +25,8 @@ pub enum SteadyState {
 const SHORTEST_SECONDS: usize = 10;
 /// From this length on seconds are batched by five (MSER-5); shorter series would have too few batches.
 const BATCHED_FROM_SECONDS: usize = 50;
+/// A warm-up of at most one in this many seconds is discarded without further question: it costs little.
+const SHORT_WARM_UP: usize = 5;
 /// A trend test looks at no more batches than this: it compares all pairs.
 const MOST_BATCHES: usize = 400;
 /// A trend is one if chance gives it less often than this …
@@ -40,7 +43,9 @@ struct Series<'a> {
 /// Finds the steady state of a phase from its seconds: MSER on throughput and on mean latency, the later of both counts.
 /// The rule:
 ///
-/// 1. A cut in the first half is the warm-up.
+/// 1. A cut in the first half is the warm-up. One of more than a fifth of the phase must also divide two levels: the means before
+///    and after it differ by more than twice the standard error of their difference (Welch 1938). Otherwise it only found a
+///    quieter stretch, and nothing is discarded.
 /// 2. A cut in the last half with another level before it (throughput by more than 5 %, latency by more than 10 %) means that
 ///    no steady state was reached. With the same level before and after, the cut only flees a disturbance, which stays in: it
 ///    happened.
@@ -83,10 +88,12 @@ pub fn find_steady_state(throughput: &[f64], mean_latency: &[Option<f64>]) -> St
 
 fn warm_up(series: &Series<'_>, batch: usize) -> Result<usize, String> {
     let Some(cut) = mser(series.values, batch) else { return Ok(0) };
-    if cut.observations * 2 <= series.values.len() {
-        return Ok(cut.observations);
-    }
     let before = cut.mean_before.unwrap_or(cut.mean_after);
+    if cut.observations * 2 <= series.values.len() {
+        let is_short = cut.observations * SHORT_WARM_UP <= series.values.len();
+        let is_warm_up = is_short || differs(series.values, cut.observations, batch);
+        return Ok(if is_warm_up { cut.observations } else { 0 });
+    }
     let change = relative(cut.mean_after - before, cut.mean_after);
     if change.abs() <= series.relevant_change {
         return Ok(0);
@@ -99,6 +106,17 @@ fn warm_up(series: &Series<'_>, batch: usize) -> Result<usize, String> {
         figure(cut.mean_after),
         figure(before),
     ))
+}
+
+/// Whether the level before `cut` is another than after it, by more than twice the standard error.
+#[expect(clippy::cast_precision_loss, reason = "seconds of a run")]
+fn differs(values: &[f64], cut: usize, batch: usize) -> bool {
+    let variance_of_mean =
+        |sample: &Sample| sample.sample_deviation.map(|deviation| deviation.powi(2) / sample.count as f64);
+    let sample = |part: &[f64]| Sample::of(&batch_means(part, batch));
+    let (Some(before), Some(after)) = (sample(&values[..cut]), sample(&values[cut..])) else { return false };
+    let (Some(of_before), Some(of_after)) = (variance_of_mean(&before), variance_of_mean(&after)) else { return true };
+    (before.mean - after.mean).abs() > 2.0 * (of_before + of_after).sqrt()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds of a run")]
@@ -160,6 +178,13 @@ mod tests {
             SteadyState::After { seconds } => assert!(seconds <= 90, "{seconds}"),
             SteadyState::NeverReached { reason } => panic!("{reason}"),
         }
+    }
+
+    #[test]
+    fn a_short_noisy_run_loses_nothing_to_a_quieter_end() {
+        let noisy: Vec<f64> =
+            (0..30).map(|second| 100.0 + 40.0 * noise(second) * f64::from(u8::from(second < 14))).collect();
+        assert_eq!(find_steady_state(&noisy, &level(30, 75.0)), SteadyState::FromTheStart);
     }
 
     #[test]

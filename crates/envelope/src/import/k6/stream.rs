@@ -5,6 +5,7 @@ use std::path::Path;
 pub use super::intervals::K6Facts;
 use super::intervals::{Collector, OTHER_ENDPOINTS};
 use super::point::{Metric, Point};
+use super::totals::dropped;
 use super::{csv, json};
 use crate::as_float;
 use crate::import::assemble::{Merged, find_window, second};
@@ -131,6 +132,9 @@ fn load(facts: &K6Facts, series: &[Second]) -> (Option<Load>, Vec<String>) {
     let mut warnings = Vec::new();
     if facts.late_points > 0 {
         warnings.push(format!("{} samples came so late that they are counted in a later second.", facts.late_points));
+    }
+    if facts.dropped_iterations > 0 {
+        warnings.push(dropped(facts.dropped_iterations, facts.iterations));
     }
     if facts.misdated_points > 0 {
         warnings.push(format!("{} samples are dated a day and more off; they are not counted.", facts.misdated_points));

@@ -217,6 +217,9 @@ fn summary(entry: &Entry) -> LatencySummary {
 fn load(totals: &Totals, requests: u64, seconds: Option<f64>, warnings: &mut Vec<String>) -> Option<Load> {
     let dropped = totals.figure("dropped_iterations", "count").unwrap_or(0.0);
     let iterations = totals.figure("iterations", "count").unwrap_or(0.0);
+    if dropped > 0.0 {
+        warnings.push(self::dropped(whole(dropped), whole(iterations)));
+    }
     if let Some(arrivals_per_second) = totals.arrivals_per_second {
         return Some(Load::Open { arrivals_per_second });
     }
@@ -231,6 +234,14 @@ fn load(totals: &Totals, requests: u64, seconds: Option<f64>, warnings: &mut Vec
     let waited = totals.figure("http_req_duration", "avg").map(|mean| mean * as_float(requests));
     let thinking_ms = lasted.zip(waited).map_or(0.0, |(lasted, waited)| (lasted - waited).max(0.0));
     Some(Load::Closed { vus, think_time_mean_seconds: thinking_ms / 1_000.0 / as_float(requests) })
+}
+
+/// What a reader should know of iterations that were never begun.
+pub(super) fn dropped(dropped: u64, ended: u64) -> String {
+    let all = dropped + ended;
+    format!(
+        "k6 had no virtual user free for {dropped} of {all} iterations and dropped them: less was offered than asked for."
+    )
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and negative counts are none")]

@@ -1,0 +1,23 @@
+//! Reading results: k6's files as k6 wrote them, Datum's own folder, and files that are broken.
+
+mod broken;
+mod k6;
+mod native;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+
+use flate2::read::GzDecoder;
+
+/// A file that k6 wrote.
+fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/k6").join(name)
+}
+
+/// The content of a fixture, unpacked.
+fn unpacked(name: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    GzDecoder::new(File::open(fixture(name)).unwrap()).read_to_end(&mut bytes).unwrap();
+    bytes
+}

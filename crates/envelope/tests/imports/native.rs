@@ -1,0 +1,184 @@
+use std::fs;
+use std::path::Path;
+
+use envelope::import::{read, read_phases};
+use envelope::result::{
+    Answerer, Capsule, Completion, EndpointInterval, Failure, FailureCount, Interval, IntervalWriter, Latencies, Phase,
+    PhaseKind, Work, write_capsule,
+};
+use envelope::run::{SourceKind, WindowRule};
+
+fn capsule(phases: Vec<Phase>) -> Capsule {
+    let tasks = serde_json::json!({ "auth": 2, "actor": 2, "document": 2 });
+    let stack =
+        serde_json::json!({ "tasks": tasks, "pools": {}, "task_cpu_units": {}, "settings": {}, "postgres": "15" });
+    let capsule = serde_json::json!({
+        "format": 1,
+        "id": "20261130T210000-baseline-mix",
+        "role": "steady state",
+        "started_at": "2026-11-30T21:00:00Z",
+        "ended_at": "2026-11-30T21:04:00Z",
+        "completion": "whole",
+        "void": [],
+        "warnings": [],
+        "datum": "0.1.0",
+        "driver": { "name": "native", "version": "0.1.0" },
+        "scenario": "baseline-mix",
+        "scenario_definition": {},
+        "load": { "model": "closed", "vus": 200, "think_time_mean_seconds": 0.82 },
+        "seed": 1,
+        "identities": 200,
+        "dataset": null,
+        "target": { "url": "http://127.0.0.1:8080", "stack": stack },
+        "phases": [],
+        "verified": {},
+        "generator": { "cpu_seconds": 1.0, "peak_memory_bytes": null, "threads": 1 },
+        "machine": { "kernel": "Linux", "cpu_model": "x", "cpus": 2, "memory_bytes": 1 },
+        "command": ["datum", "bench", "baseline-mix"],
+    });
+    Capsule { phases, ..serde_json::from_value(capsule).unwrap() }
+}
+
+fn phase(kind: PhaseKind, from_second: u32, until_second: u32) -> Phase {
+    Phase { kind, name: None, from_second, until_second }
+}
+
+/// A second with `requests` answers of `ms` each, a tenth of it in the database, and one failure.
+fn interval(second: u32, requests: u64, ms: u64) -> Interval {
+    let record = |count: u64, micros: u64| {
+        let mut latencies = Latencies::new();
+        (0..count).for_each(|_| latencies.record_micros(micros));
+        latencies
+    };
+    let failure = Failure { status: Some(502), code: "bad_gateway".into(), answerer: Answerer::Balancer };
+    let endpoint = EndpointInterval {
+        latency: record(requests, ms * 1_000),
+        failed_latency: record(1, 500),
+        failures: vec![FailureCount { failure, count: 1 }],
+        stages: [("db".to_owned(), record(requests, ms * 100)), ("total".to_owned(), record(requests, ms * 900))]
+            .into(),
+        unattributed: record(requests, ms * 100),
+    };
+    Interval {
+        second,
+        work: Work { offered: requests, started: requests, completed: requests, dropped: 0 },
+        active_vus: 200,
+        endpoints: [("login".to_owned(), endpoint)].into(),
+        ..Interval::default()
+    }
+}
+
+fn write(folder: &Path, capsule: &Capsule, intervals: impl IntoIterator<Item = Interval>) {
+    let mut writer = IntervalWriter::create(folder).unwrap();
+    intervals.into_iter().for_each(|interval| writer.append(&interval).unwrap());
+    write_capsule(folder, capsule).unwrap();
+}
+
+#[test]
+fn a_folder_gives_its_figures_of_the_measured_window_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let phases =
+        vec![phase(PhaseKind::Ramp, 0, 10), phase(PhaseKind::WarmUp, 10, 20), phase(PhaseKind::Measure, 20, 80)];
+    // Slow while it warms up, and after the measured phase.
+    let seconds = (0..90)
+        .map(|second| if (20..80).contains(&second) { interval(second, 99, 50) } else { interval(second, 9, 900) });
+    write(folder.path(), &capsule(phases), seconds);
+
+    let run = read(folder.path()).unwrap();
+    assert_eq!(run.source.kind, SourceKind::Native);
+    let window = run.window.unwrap();
+    assert_eq!((window.from_second, window.until_second, window.found), (20, 80, WindowRule::WholePhase));
+    assert_eq!((run.requests, run.seconds, run.throughput), (6_000, Some(60.0), Some(100.0)));
+    assert_eq!((run.overall.count, run.tasks_per_service), (5_940, Some(2)));
+    assert!((run.overall.p99.unwrap() / 50.0 - 1.0).abs() < 0.001);
+    assert!(run.overall.max.unwrap() < 51.0, "nothing from outside the window");
+    assert_eq!((run.failures.len(), run.failures[0].count), (1, 60));
+    let login = &run.endpoints["login"];
+    assert!((login.stages["db"].mean.unwrap() - 5.0).abs() < 0.01);
+    assert!((login.unattributed.mean.unwrap() - 5.0).abs() < 0.01);
+    assert_eq!(login.failed.count, 60);
+    assert_eq!(run.series.len(), 90, "the series has everything");
+    assert_eq!((run.series[0].requests, run.series[0].failed), (10, 1));
+    assert!(run.warnings.is_empty() && run.void.is_empty());
+}
+
+#[test]
+fn percentiles_of_the_window_are_those_of_all_its_requests() {
+    let folder = tempfile::tempdir().unwrap();
+    // 90 seconds with 10 fast answers, 10 seconds with 90 slow ones: half of all requests are slow, and no mean of the
+    // seconds' medians is.
+    let seconds =
+        (0..100).map(|second| if second % 10 == 9 { interval(second, 90, 400) } else { interval(second, 10, 4) });
+    let single =
+        vec![Phase { name: Some("1x".into()), ..phase(PhaseKind::Measure, 0, 50) }, phase(PhaseKind::Measure, 50, 100)];
+    write(folder.path(), &capsule(single), seconds);
+    let run = read(folder.path()).unwrap();
+    assert!((run.overall.p50.unwrap() - 4.0).abs() < 0.1, "900 of 1800 are no slower than 4 ms");
+    assert!(run.overall.p90.unwrap() > 399.0);
+    assert!(run.warnings.iter().any(|warning| warning.contains("several measured phases")), "{:?}", run.warnings);
+}
+
+#[test]
+fn a_warm_up_that_was_planned_too_short_is_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let seconds =
+        (0..120).map(|second| if second < 30 { interval(second, 20, 500) } else { interval(second, 100, 50) });
+    write(folder.path(), &capsule(vec![phase(PhaseKind::Measure, 0, 120)]), seconds);
+    let run = read(folder.path()).unwrap();
+    let window = run.window.unwrap();
+    assert_eq!((window.from_second, window.found), (30, WindowRule::Truncated { seconds: 30 }));
+    assert_eq!(run.requests, 90 * 101);
+}
+
+#[test]
+fn a_run_without_steady_state_says_so_and_keeps_its_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let seconds = (0..100).map(|second| interval(second, u64::from(10 + 2 * second), 50));
+    write(folder.path(), &capsule(vec![phase(PhaseKind::Measure, 0, 100)]), seconds);
+    let run = read(folder.path()).unwrap();
+    let window = run.window.unwrap();
+    assert!(matches!(window.found, WindowRule::NeverReached { .. }), "{window:?}");
+    assert_eq!((window.from_second, window.until_second), (0, 100));
+}
+
+#[test]
+fn an_interrupted_run_ends_where_its_seconds_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut capsule = capsule(vec![phase(PhaseKind::Measure, 0, 180)]);
+    capsule.completion = Completion::Interrupted;
+    capsule.void.push("the driver was late".into());
+    write(folder.path(), &capsule, (0..40).map(|second| interval(second, 99, 50)));
+    let run = read(folder.path()).unwrap();
+    assert_eq!((run.seconds, run.throughput), (Some(40.0), Some(100.0)));
+    assert!(run.warnings.iter().any(|warning| warning.contains("ended early")), "{:?}", run.warnings);
+    assert_eq!(run.void, ["the driver was late"]);
+}
+
+#[test]
+fn phases_can_be_read_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let named = |name: &str, from, until| Phase { name: Some(name.into()), ..phase(PhaseKind::Measure, from, until) };
+    let phases = vec![named("1x", 0, 20), phase(PhaseKind::Ramp, 20, 25), named("2x", 25, 45), named("3x", 45, 65)];
+    write(
+        folder.path(),
+        &capsule(phases),
+        (0..45).map(|second| interval(second, if second < 25 { 49 } else { 99 }, 50)),
+    );
+    let runs = read_phases(folder.path()).unwrap();
+    let figures: Vec<_> = runs.iter().map(|run| (run.label.as_str(), run.throughput.unwrap())).collect();
+    assert_eq!(figures, [("1x", 50.0), ("2x", 100.0)], "3x was never begun");
+}
+
+#[test]
+fn a_folder_that_is_no_result_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = read(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("no capsule.json"), "{error}");
+
+    write(folder.path(), &capsule(vec![]), [interval(0, 1, 1)]);
+    let path = folder.path().join("intervals.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{text}{}", &text[..text.len() / 2])).unwrap();
+    let error = read(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("intervals.jsonl, line 2"), "{error}");
+}
