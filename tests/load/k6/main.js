@@ -7,7 +7,7 @@ import exec from 'k6/execution';
 import { Gauge } from 'k6/metrics';
 
 import { executor } from './lib/executors.js';
-import { exponential, streamOf } from './lib/random.js';
+import { exponential, seedOf, streamOf } from './lib/random.js';
 import { getUser, logIn, register, upload } from './lib/requests.js';
 import { endpointFor, parseScenario, phaseAt } from './lib/scenario.js';
 import { readSettings } from './lib/settings.js';
@@ -18,6 +18,7 @@ import { summarise } from './summary.js';
 const settings = readSettings(__ENV);
 // `open` is called here and nowhere else: a relative path means the same to every version of k6 in the main file only.
 const scenario = parseScenario(open(settings.scenarioFile), settings);
+const seed = seedOf(settings.seed);
 
 // When second 0 of the load was, in milliseconds since 1970: set-up took its time before.
 const loadBegan = new Gauge('load_began');
@@ -42,13 +43,10 @@ export function setup() {
 export default function iterate(run) {
   const iteration = exec.scenario.iterationInTest;
   if (iteration === 0) loadBegan.add(exec.scenario.startTime);
-  const phase = phaseAt(scenario, (Date.now() - exec.scenario.startTime) / 1000);
-  exec.vu.metrics.tags.phase = phase.kind;
-  if (phase.name) exec.vu.metrics.tags.step = phase.name;
-  else delete exec.vu.metrics.tags.step;
+  enter(phaseAt(scenario, (Date.now() - exec.scenario.startTime) / 1000));
 
   // From the iteration's number and not from the virtual user's: the sequence is the same whoever runs it.
-  const random = streamOf(settings.seed, iteration);
+  const random = streamOf(seed, iteration);
   const part = endpointFor(scenario, random());
   switch (part.endpoint) {
     case 'register':
@@ -67,6 +65,18 @@ export default function iterate(run) {
       break;
   }
   think(random());
+}
+
+// Every metric of a virtual user carries the phase. Tags are dear: they are touched when they change.
+let current;
+
+function enter(phase) {
+  if (phase === current) return;
+  current = phase;
+  const { tags } = exec.vu.metrics;
+  tags.phase = phase.kind;
+  if (phase.name) tags.step = phase.name;
+  else delete tags.step;
 }
 
 function think(draw) {

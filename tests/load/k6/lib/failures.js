@@ -16,18 +16,18 @@ export function transportCode(errorCode, message) {
 }
 
 // A task's answers carry Server-Timing; the balancer's own do not, and name it.
-export function answerer(response) {
-  if (response.status === 0) return 'nobody';
-  if (response.headers['Server-Timing'] !== undefined) return 'task';
-  return /^(datum-balancer|awselb\/)/.test(response.headers.Server ?? '') ? 'balancer' : 'unknown';
+export function answerer(status, headers) {
+  if (status === 0) return 'nobody';
+  if (headers['Server-Timing'] !== undefined) return 'task';
+  return /^(datum-balancer|awselb\/)/.test(headers.Server ?? '') ? 'balancer' : 'unknown';
 }
 
 // The code of an answer with another status than the expected one: the problem's (RFC 9457), where it is a problem with a
 // code that is one.
-export function refusalCode(response) {
-  const isProblem = (response.headers['Content-Type'] ?? '').startsWith('application/problem+json');
+export function refusalCode(headers, body) {
+  const isProblem = (headers['Content-Type'] ?? '').startsWith('application/problem+json');
   try {
-    const { code } = isProblem ? JSON.parse(response.body) : {};
+    const { code } = isProblem ? JSON.parse(body) : {};
     return typeof code === 'string' && /^[a-z0-9_]{1,64}$/.test(code) ? code : 'check:status';
   } catch {
     return 'check:status';

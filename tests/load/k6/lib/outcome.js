@@ -22,37 +22,51 @@ function parsed(body) {
   }
 }
 
-function fail(response, endpoint, code) {
-  errors.add(true, { endpoint });
-  failedLatency.add(response.timings.duration, { endpoint });
-  failures.add(1, { endpoint, status: String(response.status), code, answerer: answerer(response) });
+function fail(response, headers, endpoint, code) {
+  const tags = { endpoint };
+  errors.add(true, tags);
+  failedLatency.add(response.timings.duration, tags);
+  failures.add(1, { endpoint, status: String(response.status), code, answerer: answerer(response.status, headers) });
   return null;
 }
 
-function measure(response, endpoint) {
-  errors.add(false, { endpoint });
-  latency.add(response.timings.duration, { endpoint });
-  const times = parseServerTiming(response.headers['Server-Timing'] ?? '');
-  for (const stage of Object.keys(times)) stages[stage].add(times[stage], { endpoint });
-  if (times.total !== undefined) unattributed.add(response.timings.duration - times.total, { endpoint });
+function measure(response, headers, endpoint) {
+  const tags = { endpoint };
+  const { duration } = response.timings;
+  errors.add(false, tags);
+  latency.add(duration, tags);
+  const times = parseServerTiming(headers['Server-Timing'] ?? '');
+  for (const stage of Object.keys(times)) stages[stage].add(times[stage], tags);
+  if (times.total !== undefined) unattributed.add(duration - times.total, tags);
 }
 
 // Judges an answer by its status and by `checks` of its JSON body, by name. The body if all is right, else null.
 export function judge(response, endpoint, status, checks) {
-  if (!arrived(response)) {
-    check(response, { [`${endpoint}: answered`]: () => false }, { endpoint });
-    return fail(response, endpoint, transportCode(response.error_code, response.error ?? ''));
-  }
-  const isExpected = { [`${endpoint}: ${status}`]: (answer) => answer.status === status };
-  if (!check(response, isExpected, { endpoint })) return fail(response, endpoint, refusalCode(response));
-
-  const body = parsed(response.body);
+  // Each look at the response is a conversion from another language: the headers are looked at once.
+  const { headers } = response;
+  const held = {};
   let wrong;
-  for (const [name, holds] of Object.entries({ body: (it) => it !== undefined && it !== null, ...checks })) {
-    const named = { [`${endpoint}: ${name}`]: (it) => wrong === undefined && holds(it) };
-    if (!check(body, named, { endpoint })) wrong = wrong ?? name;
+  let body;
+  if (!arrived(response)) {
+    wrong = transportCode(response.error_code, response.error ?? '');
+    held[`${endpoint}: answered`] = false;
+  } else if (response.status !== status) {
+    wrong = refusalCode(headers, response.body);
+    held[`${endpoint}: ${status}`] = false;
+  } else {
+    held[`${endpoint}: ${status}`] = true;
+    body = parsed(response.body);
+    const isBody = typeof body === 'object' && body !== null;
+    held[`${endpoint}: body`] = isBody;
+    if (!isBody) wrong = 'check:body';
+    for (const name in isBody ? checks : {}) {
+      const holds = checks[name](body) === true;
+      held[`${endpoint}: ${name}`] = holds;
+      if (!holds) wrong ??= `check:${name}`;
+    }
   }
-  if (wrong !== undefined) return fail(response, endpoint, `check:${wrong}`);
-  measure(response, endpoint);
+  check(undefined, held, { endpoint });
+  if (wrong !== undefined) return fail(response, headers, endpoint, wrong);
+  measure(response, headers, endpoint);
   return body;
 }

@@ -1,20 +1,22 @@
 // Seeded random numbers: the same SEED gives the same mix, think times and users.
 
-const MASK = (1n << 64n) - 1n;
-
-// SplitMix64's output function (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
-export function splitmix64(state) {
-  let z = (state + 0x9e3779b97f4a7c15n) & MASK;
-  z = ((z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n) & MASK;
-  z = ((z ^ (z >> 27n)) * 0x94d049bb133111ebn) & MASK;
-  return z ^ (z >> 31n);
+// MurmurHash3's finaliser (Austin Appleby): each bit of the input changes half of the output's.
+function mixed(value) {
+  let z = value | 0;
+  z = Math.imul(z ^ (z >>> 16), 0x85ebca6b);
+  z = Math.imul(z ^ (z >>> 13), 0xc2b2ae35);
+  return z ^ (z >>> 16);
 }
 
-// Numbers from [0, 1), of one iteration or one virtual user. Its start comes from SplitMix64, so that neighbours have nothing
-// in common; what follows is mulberry32 (Tommy Ettinger), which needs no 64-bit arithmetic.
+// The halves of a 64-bit seed, mixed: it is done once, because arithmetic of that width is slow here.
+export function seedOf(number) {
+  return mixed(Number(number & 0xffffffffn) + mixed(Number(number >> 32n) + 1));
+}
+
+// Numbers from [0, 1), of one iteration. Its start is mixed, so that neighbours have nothing in common; what follows is
+// mulberry32 (Tommy Ettinger).
 export function streamOf(seed, number) {
-  const start = splitmix64((seed ^ splitmix64(BigInt(number))) & MASK);
-  let state = Number(start & 0xffffffffn) | 0;
+  let state = mixed(seed ^ mixed(number));
   return () => {
     state = (state + 0x6d2b79f5) | 0;
     let z = Math.imul(state ^ (state >>> 15), state | 1);
