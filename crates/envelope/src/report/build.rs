@@ -12,8 +12,8 @@ use crate::run::Run;
 pub fn build(runs: &[Run], options: &Options) -> Document {
     let facts = Facts::new(runs, options);
     let mut findings = rules::evaluate(&facts);
-    // Stable: within a severity the rules keep their order.
-    findings.sort_by_key(|(_, finding)| finding.severity);
+    // Stable: what voids comes first, and beyond that the rules keep their order.
+    findings.sort_by_key(|(_, finding)| finding.severity != Severity::Void);
     let sections: Vec<Section> = SectionKind::ALL.into_iter().map(|kind| section(kind, &facts, &findings)).collect();
     let spoke: BTreeSet<&str> = findings.iter().map(|(_, finding)| finding.rule).collect();
     Document {

@@ -19,7 +19,15 @@ pub(crate) fn markup(text: &str) -> String {
     safe
 }
 
-/// For a line of Markdown (GitHub's flavour), also inside a table.
+/// For the beginning of a line of Markdown (GitHub's flavour), where also headings, lists and quotes could begin.
+#[must_use]
+pub(crate) fn markdown_line(text: &str) -> String {
+    let safe = markdown(text);
+    let marker = text.starts_with('#') || ["- ", "+ "].iter().any(|marker| text.starts_with(marker)) || text == "-";
+    if marker { format!("\\{safe}") } else { safe }
+}
+
+/// For text within a line of Markdown, also in a table.
 #[must_use]
 pub(crate) fn markdown(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -32,10 +40,6 @@ pub(crate) fn markdown(text: &str) -> String {
             // Within a word it begins no emphasis, and names such as DB_POOL_MAX stay readable.
             '_' if inside_a_word => safe.push('_'),
             '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '~' | '&' => {
-                let _ = write!(safe, "\\{character}");
-            }
-            // At the beginning of a line these make headings, lists and quotes.
-            '#' | '+' | '-' if safe.is_empty() => {
                 let _ = write!(safe, "\\{character}");
             }
             other => safe.push(visible(other)),
@@ -71,7 +75,9 @@ mod tests {
     #[test]
     fn markdown_stays_text() {
         assert_eq!(markdown("a | b\n<img src=x> *c* [d](e) `f`"), "a \\| b \\<img src=x\\> \\*c\\* \\[d\\](e) \\`f\\`");
-        assert_eq!(markdown("# no heading"), "\\# no heading");
+        assert_eq!(markdown_line("# no heading"), "\\# no heading");
+        assert_eq!(markdown_line("- no list"), "\\- no list");
+        assert_eq!(markdown_line("-3 % is a figure"), "-3 % is a figure");
         assert_eq!(markdown("&lt;b&gt;"), "\\&lt;b\\&gt;");
     }
 

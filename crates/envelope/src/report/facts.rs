@@ -26,12 +26,17 @@ pub(super) struct Facts<'a> {
 /// Longer labels than this are not used as names: tables and charts would be all label.
 const LONGEST_NAME: usize = 18;
 
+/// What a run is called that is alone in its report.
+const THE_ONLY_ONE: &str = "the run";
+
 impl<'a> Facts<'a> {
     pub(super) fn new(runs: &'a [Run], options: &'a Options) -> Self {
         let short = runs.iter().all(|run| run.label.chars().count() <= LONGEST_NAME);
         let different = runs.iter().map(|run| &run.label).collect::<BTreeSet<_>>().len() == runs.len();
-        let name = |(index, run): (usize, &Run)| {
-            if short && different { run.label.clone() } else { format!("run {}", index + 1) }
+        let name = |(index, run): (usize, &Run)| match runs.len() {
+            1 => THE_ONLY_ONE.to_owned(),
+            _ if short && different => run.label.clone(),
+            _ => format!("run {}", index + 1),
         };
         let silent: Vec<Run> = runs.iter().filter(|run| !states_think_time(run)).cloned().collect();
         Self {
@@ -54,7 +59,7 @@ impl<'a> Facts<'a> {
         let named: Vec<String> = those.map(|(_, name)| name.to_owned()).collect();
         match named.len() {
             0 => None,
-            1 if self.runs.len() == 1 => Some("the run".to_owned()),
+            1 if self.runs.len() == 1 => Some(THE_ONLY_ONE.to_owned()),
             all if all == self.runs.len() => Some(format!("all {all} runs")),
             _ => Some(format::list(&named)),
         }

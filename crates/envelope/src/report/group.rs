@@ -101,7 +101,9 @@ pub(super) fn merged<'a>(parts: impl IntoIterator<Item = &'a LatencySummary>) ->
     let histograms: Option<Vec<&Latencies>> = parts.iter().map(|part| part.histogram.as_ref()).collect();
     if let Some(histograms) = histograms.filter(|histograms| !histograms.is_empty()) {
         let mut whole = Latencies::new();
-        histograms.into_iter().for_each(|histogram| whole.merge(histogram));
+        for histogram in histograms {
+            whole.merge(histogram);
+        }
         return LatencySummary::of(whole);
     }
     let count: u64 = parts.iter().map(|part| part.count).sum();
@@ -162,7 +164,9 @@ mod tests {
     fn percentiles_come_from_merged_histograms_or_not_at_all() {
         let summary = |ms: &[u64]| {
             let mut latencies = Latencies::new();
-            ms.iter().for_each(|ms| latencies.record_micros(ms * 1_000));
+            for ms in ms {
+                latencies.record_micros(ms * 1_000);
+            }
             LatencySummary::of(latencies)
         };
         let (fast, slow) = (summary(&[1, 1, 1, 1, 1, 1, 1, 1, 1]), summary(&[100]));
@@ -173,7 +177,7 @@ mod tests {
             LatencySummary { count: 10, mean: Some(5.0), p50: Some(5.0), max: Some(9.0), ..LatencySummary::default() };
         let mixed = merged([&whole, &totals]);
         assert_eq!((mixed.count, mixed.p50, mixed.max.map(f64::round)), (20, None, Some(100.0)));
-        assert!((mixed.mean.unwrap() - (10.9 + 5.0) / 2.0).abs() < 0.1, "{mixed:?}");
+        assert!((mixed.mean.unwrap() - 7.95).abs() < 0.1, "{mixed:?}");
         assert_eq!(merged([&totals]), totals, "one alone keeps its percentiles");
     }
 }

@@ -10,7 +10,7 @@ use super::escape;
 pub fn markdown(document: &Document) -> String {
     let mut page = Page(String::new());
     page.line(&format!("# {}", escape::markdown(&document.title)));
-    page.line(&escape::markdown(&document.subtitle));
+    page.line(&escape::markdown_line(&document.subtitle));
     page.verdict(document);
     for section in &document.sections {
         page.line(&format!("## {}", section.kind.heading()));
@@ -55,7 +55,7 @@ impl Page {
     fn block(&mut self, block: &Block) {
         match block {
             Block::Heading(text) => self.line(&format!("### {}", escape::markdown(text))),
-            Block::Text(text) => self.line(&escape::markdown(text)),
+            Block::Text(text) => self.line(&escape::markdown_line(text)),
             Block::Finding(found) => self.line(&finding(found)),
             Block::Table(table) => self.table(table),
             Block::Chart(chart) => self.table(&chart.table()),
@@ -76,7 +76,7 @@ impl Page {
 
 /// A note is plain; what is worse says so first.
 fn finding(finding: &Finding) -> String {
-    let sentence = escape::markdown(&finding.sentence);
+    let sentence = escape::markdown_line(&finding.sentence);
     match finding.severity {
         Severity::Note => format!("{sentence} (`{}`)", finding.rule),
         worse => format!("**{}:** {sentence} (`{}`)", worse.word(), finding.rule),

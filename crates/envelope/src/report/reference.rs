@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::run::Run;
+
 /// A published performance envelope.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reference {
@@ -65,6 +67,15 @@ pub struct ReferenceEndpoint {
 }
 
 impl Reference {
+    /// The one that these runs were made to stand beside: that of `datum bench phase4` for runs of it.
+    #[must_use]
+    pub fn of_runs(runs: &[Run]) -> Option<Self> {
+        let is_phase_4 = |run: &Run| {
+            run.capsule.as_ref().is_some_and(|capsule| capsule.command.iter().any(|argument| argument == "phase4"))
+        };
+        (!runs.is_empty() && runs.iter().all(is_phase_4)).then_some(PHASE_4)
+    }
+
     /// The throughput of its runs with so many tasks per service.
     #[must_use]
     pub fn rates_with_tasks(&self, tasks_per_service: u32) -> Vec<f64> {
@@ -139,3 +150,21 @@ pub const PHASE_4: Reference = Reference {
     errors: (9, 379_269),
     failures: &[(502, "transient edge"), (401, "test-data concurrency"), (400, "registration race")],
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing::{capsule, run};
+
+    #[test]
+    fn runs_of_the_same_experiment_have_the_reference_beside_them() {
+        let made_by = |command: &[&str]| {
+            let command = command.iter().map(ToString::to_string).collect();
+            Run { capsule: Some(crate::result::Capsule { command, ..capsule(200) }), ..run("a", []) }
+        };
+        let phase_4 = made_by(&["datum", "bench", "phase4", "--short"]);
+        assert_eq!(Reference::of_runs(&[phase_4.clone(), phase_4.clone()]).map(|it| it.errors), Some((9, 379_269)));
+        assert_eq!(Reference::of_runs(&[phase_4, made_by(&["datum", "bench", "smoke"])]), None);
+        assert_eq!(Reference::of_runs(&[]), None);
+    }
+}

@@ -14,6 +14,9 @@ const MOST_NINES: f64 = 5.0;
 /// The percentiles that get a label, and the table's columns.
 const LABELLED: [f64; 7] = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
 
+/// What the longest label takes, in user units.
+const LABEL_WIDTH: f64 = 44.0;
+
 /// The chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution {
@@ -96,7 +99,13 @@ impl Distribution {
         let points: Vec<Vec<(f64, f64)>> = self.curves.iter().map(|curve| curve_points(&curve.latencies)).collect();
         let up = Axis::up(Scale::enclosing(points.iter().flatten().map(|(_, ms)| *ms)), bottom, top);
 
-        let ticks: Vec<f64> = LABELLED.into_iter().map(nines).filter(|nines| *nines <= self.nines() + 1e-9).collect();
+        let mut ticks: Vec<f64> = Vec::new();
+        for tick in LABELLED.into_iter().map(nines).filter(|nines| *nines <= self.nines() + 1e-9) {
+            let has_room = ticks.last().is_none_or(|before| across.at(tick) - across.at(*before) >= LABEL_WIDTH);
+            if has_room {
+                ticks.push(tick);
+            }
+        }
         let mut elements = vec![
             up.grid(left, right, 8, axis_ms),
             across.grid_at(&ticks, bottom, top, |nines| format!("{} %", percent_of(nines))),

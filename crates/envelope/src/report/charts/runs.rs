@@ -133,7 +133,8 @@ impl Runs {
                 let rect = Element::rect((across.0, y - 9.0), axis.at(rate) - across.0, 18.0, &class);
                 elements.push(rect.tip(&format!("{}: {} requests a second", bar.name, format::rate(rate))));
                 let value = format::rate(rate);
-                elements.push(Element::label((axis.at(rate) + 6.0, y + 4.0), "start", "value", &value));
+                let end = axis.at(rate.max(bar.reference.unwrap_or(0.0)));
+                elements.push(Element::label((end + 6.0, y + 4.0), "start", "value", &value));
             }
             if let Some(reference) = bar.reference {
                 let x = axis.at(reference);

@@ -2,6 +2,7 @@
 //! percentiles do not.
 
 use super::{Drawing, FONT_SIZE, LegendEntry, Mark, Room, paper_width};
+use crate::report::attribution::{CLIENT_WAIT, STAGES, UNATTRIBUTED};
 use crate::report::document::Table;
 use crate::report::format;
 use crate::report::svg::{Element, text_width};
@@ -35,6 +36,12 @@ pub struct StagePart {
     pub share: f64,
 }
 
+/// A request's way, from the client and back.
+const ORDER: [&str; 10] = {
+    let [admission, verify, pool, db, hash, idp, s3, app] = STAGES;
+    [CLIENT_WAIT, admission, verify, pool, db, hash, idp, s3, app, UNATTRIBUTED]
+};
+
 impl Stages {
     pub(super) fn description(&self) -> String {
         let largest = |bar: &StageBar| {
@@ -51,15 +58,20 @@ impl Stages {
         format!("The largest part of each endpoint's mean. {}.", parts.join("; "))
     }
 
-    /// Every stage that any bar has, in the order of a request's way.
+    /// Every stage that any bar has, in the order in which a request passes them.
     fn stages(&self) -> Vec<&str> {
-        let mut stages: Vec<&str> = Vec::new();
-        for part in self.bars.iter().flat_map(|bar| &bar.parts) {
+        let known = ORDER.into_iter().filter(|stage| self.parts().any(|part| part.stage == *stage));
+        let mut stages: Vec<&str> = known.collect();
+        for part in self.parts() {
             if !stages.contains(&part.stage.as_str()) {
                 stages.push(&part.stage);
             }
         }
         stages
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &StagePart> {
+        self.bars.iter().flat_map(|bar| &bar.parts)
     }
 
     pub(super) fn table(&self) -> Table {
@@ -140,7 +152,7 @@ fn segments(bar: &StageBar, corner: (f64, f64), width: f64) -> Vec<Element> {
 /// The class of a stage's colour; stages that nobody knows share one.
 fn stage_class(stage: &str) -> &'static str {
     match stage {
-        "client wait" => "stage-wait",
+        CLIENT_WAIT => "stage-wait",
         "admission" => "stage-admission",
         "verify" => "stage-verify",
         "pool" => "stage-pool",
@@ -149,7 +161,7 @@ fn stage_class(stage: &str) -> &'static str {
         "idp" => "stage-idp",
         "s3" => "stage-s3",
         "app" => "stage-app",
-        "unattributed" => "stage-unattributed",
+        UNATTRIBUTED => "stage-unattributed",
         _ => "stage-other",
     }
 }
@@ -176,6 +188,8 @@ mod tests {
     #[test]
     fn the_table_says_what_the_bars_show() {
         let table = chart().table();
+        let headings: Vec<&str> = table.columns.iter().map(|column| column.heading.as_str()).collect();
+        assert_eq!(headings, ["Endpoint", "Mean ms", "db", "hash", "app"], "in the order of a request's way");
         assert_eq!(table.rows[0], ["login", "200", "2.0 %", "98 %", "-"]);
         assert_eq!(table.rows[1], ["get-user", "4.00", "60 %", "-", "40 %"]);
     }

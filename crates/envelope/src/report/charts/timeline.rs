@@ -1,5 +1,7 @@
 //! Throughput and latency percentiles over time, one run; what was not measured is shaded.
 
+use std::fmt::Write as _;
+
 use super::{Drawing, LegendEntry, Mark, Room, paper_width};
 use crate::report::document::Table;
 use crate::report::format;
@@ -73,11 +75,12 @@ impl Timeline {
             "No second was measured".to_owned()
         };
         if let Some(slowest) = slowest {
-            text += &format!("; the highest 99th percentile of a point is {}", format::ms(slowest));
+            let _ = write!(text, "; the highest 99th percentile of a point is {}", format::ms(slowest));
         }
         text += ".";
         if self.seconds_per_point > 1 {
-            text += &format!(
+            let _ = write!(
+                text,
                 " A point stands for {} seconds: mean throughput, and the highest of the seconds' percentiles.",
                 self.seconds_per_point
             );
@@ -203,9 +206,6 @@ impl Timeline {
             for (top, bottom) in panels {
                 let shade = Element::rect((x, top), end - x, bottom - top, "discarded");
                 shades.push(shade.tip(&format!("seconds {from} to {until}: discarded")));
-            }
-            if end - x > 64.0 {
-                shades.push(Element::label((x + 5.0, panels[0].0 + 13.0), "start", "tick", "discarded"));
             }
         }
         shades

@@ -91,7 +91,7 @@ impl Page {
     fn block(&mut self, block: &Block) {
         match block {
             Block::Heading(text) => self.push(&format!("<h3>{}</h3>\n", escape::markup(text))),
-            Block::Text(text) => self.push(&format!("<p>{}</p>\n", escape::markup(text))),
+            Block::Text(text) => self.push(&format!("<p>{}</p>\n", running_text(text))),
             Block::Finding(found) => {
                 let class = match found.severity {
                     Severity::Void => "void",
@@ -104,7 +104,9 @@ impl Page {
             Block::Chart(chart) => self.chart(chart),
             Block::Charts(charts) => {
                 self.push("<div class=\"charts\">\n");
-                charts.iter().for_each(|chart| self.chart(chart));
+                for chart in charts {
+                    self.chart(chart);
+                }
                 self.push("</div>\n");
             }
         }
@@ -131,7 +133,7 @@ impl Page {
 
 /// A sentence, the worse ones with a word before, and its rule.
 fn sentence(finding: &Finding) -> String {
-    let text = escape::markup(&finding.sentence);
+    let text = running_text(&finding.sentence);
     let rule =
         format!("<a class=\"rule\" href=\"#rule-{0}\" title=\"the rule that this follows from\">{0}</a>", finding.rule);
     match finding.severity {
@@ -140,11 +142,26 @@ fn sentence(finding: &Finding) -> String {
     }
 }
 
+/// Escaped, with figures and their units kept on one line.
+fn running_text(text: &str) -> String {
+    const UNITS: [&str; 8] = ["%", "ms", "s", "min", "B", "KiB", "MiB", "GiB"];
+    let mut kept = String::with_capacity(text.len());
+    for word in text.split(' ') {
+        let bare = word.trim_end_matches(['.', ',', ';', ':', ')']);
+        let after_figure = kept.ends_with(|character: char| character.is_ascii_digit());
+        if !kept.is_empty() {
+            kept.push(if after_figure && UNITS.contains(&bare) { '\u{a0}' } else { ' ' });
+        }
+        kept.push_str(word);
+    }
+    escape::markup(&kept)
+}
+
 /// A table that scrolls by itself where the page is too narrow, also by keyboard.
 fn table_of(table: &Table) -> String {
     let caption = escape::markup(&table.caption);
     let mut text = format!(
-        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\">\n<table>\n<caption>{caption}</caption>\n\
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\">\n<table>\n<caption><span>{caption}</span></caption>\n\
          <thead><tr>"
     );
     let class = |numeric: bool| if numeric { " class=\"number\"" } else { "" };
@@ -171,6 +188,12 @@ fn table_of(table: &Table) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn figures_stay_with_their_units() {
+        let text = running_text("at 75.3 ms, 91 % of 2 <b> runs (5 s).");
+        assert_eq!(text, "at 75.3\u{a0}ms, 91\u{a0}% of 2 &lt;b&gt; runs (5\u{a0}s).");
+    }
 
     #[test]
     fn a_table_keeps_markup_as_text_and_names_its_rows() {

@@ -18,43 +18,55 @@ pub(super) const CPU_SATURATED: Rule = Rule {
             a quota: the whole machine, 90 % or more of all its CPUs, driver included.",
     section: SectionKind::Bottleneck,
     evaluate: |facts| {
-        let mut said = Vec::new();
+        let mut said: Vec<(String, Vec<&str>)> = Vec::new();
         for (run, name) in facts.runs_with_names() {
-            let Some(capsule) = &run.capsule else { continue };
-            let Some(used) = capsule.stack_use.as_ref().filter(|used| used.seconds > 0.0) else { continue };
-            let mut busy: Vec<String> = Vec::new();
-            for (process, ProcessUse { cpu_seconds, quota_cores }) in &used.processes {
-                let Some(quota) = quota_cores.filter(|quota| *quota > 0.0) else { continue };
-                let share = cpu_seconds / used.seconds / quota;
-                if share >= SATURATED {
-                    busy.push(format!(
-                        "{process} {} of its {} cores",
-                        format::percent(share),
-                        format::decimals(quota, 2)
-                    ));
+            for sentence in [busy_processes(run), busy_machine(run)].into_iter().flatten() {
+                match said.iter_mut().find(|(other, _)| *other == sentence) {
+                    Some((_, names)) => names.push(name),
+                    None => said.push((sentence, vec![name])),
                 }
             }
-            if !busy.is_empty() {
-                said.push(warning(format!("{}: CPU is saturated: {}.", capitalised(name), format::list(&busy))));
-            }
-            let all: f64 = used.processes.values().map(|process| process.cpu_seconds).sum();
-            let own = capsule.generator.cpu_seconds.unwrap_or(0.0);
-            let cores = f64::from(capsule.machine.cpus);
-            let share = (all + own) / used.seconds / cores;
-            if share >= SATURATED {
-                said.push(warning(format!(
-                    "{}: the machine is saturated: stack and driver used {} of its {} CPUs, the driver alone {}; figures on \
-                     another machine, or with the driver elsewhere, would be others.",
-                    capitalised(name),
-                    format::percent(share),
-                    capsule.machine.cpus,
-                    format::percent(own / used.seconds / cores),
-                )));
-            }
         }
-        said
+        let with_names = |(sentence, names): (String, Vec<&str>)| {
+            let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+            warning(format!("{}: {sentence}.", capitalised(&format::list(&names))))
+        };
+        said.into_iter().map(with_names).collect()
     },
 };
+
+/// Processes at their quota.
+fn busy_processes(run: &Run) -> Option<String> {
+    let used = run.capsule.as_ref()?.stack_use.as_ref().filter(|used| used.seconds > 0.0)?;
+    let mut busy: Vec<String> = Vec::new();
+    for (process, ProcessUse { cpu_seconds, quota_cores }) in &used.processes {
+        let Some(quota) = quota_cores.filter(|quota| *quota > 0.0) else { continue };
+        let share = cpu_seconds / used.seconds / quota;
+        if share >= SATURATED {
+            busy.push(format!("{process} used {} of its {} cores", format::percent(share), format::decimals(quota, 2)));
+        }
+    }
+    (!busy.is_empty()).then(|| format!("CPU is saturated: {}", format::list(&busy)))
+}
+
+/// The machine at its limit, all processes and the driver together.
+fn busy_machine(run: &Run) -> Option<String> {
+    let capsule = run.capsule.as_ref()?;
+    let used = capsule.stack_use.as_ref().filter(|used| used.seconds > 0.0)?;
+    let all: f64 = used.processes.values().map(|process| process.cpu_seconds).sum();
+    let own = capsule.generator.cpu_seconds.unwrap_or(0.0);
+    let cores = f64::from(capsule.machine.cpus);
+    let share = (all + own) / used.seconds / cores;
+    (share >= SATURATED).then(|| {
+        format!(
+            "the machine is saturated: stack and driver used {} of its {} CPUs, the driver alone {}; with the driver on another \
+             machine the figures would be others",
+            format::percent(share),
+            capsule.machine.cpus,
+            format::percent(own / used.seconds / cores),
+        )
+    })
+}
 
 /// From this share of an endpoint's mean on, waiting for something is worth a sentence.
 const MUCH_WAITING: f64 = 0.1;
@@ -107,25 +119,28 @@ pub(super) const GENERATOR_COST: Rule = Rule {
     about: "CPU that the driver itself used, per request: what it takes from the system where both share a machine.",
     section: SectionKind::Bottleneck,
     evaluate: |facts| {
-        let mut said = Vec::new();
-        for (run, name) in facts.runs_with_names() {
-            let Some(capsule) = &run.capsule else { continue };
-            let (Some(cpu), Some(seconds)) = (capsule.generator.cpu_seconds, run.seconds) else { continue };
-            if seconds <= 0.0 || run.requests == 0 {
-                continue;
-            }
-            #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
-            let per_request = cpu / run.requests as f64;
-            said.push(note(format!(
-                "{}: the driver used {} of one core, {} of CPU a request.",
-                capitalised(name),
-                format::percent(cpu / seconds),
-                format::ms(per_request * 1000.0),
-            )));
-        }
-        said
+        let costs: Vec<(f64, f64)> = facts.runs.iter().filter_map(driver_cost).collect();
+        let Some(cores) = range(costs.iter().map(|cost| cost.0), format::percent) else { return vec![] };
+        let Some(each) = range(costs.iter().map(|cost| cost.1), format::ms) else { return vec![] };
+        vec![note(format!("The driver used {cores} of one core, {each} of CPU a request."))]
     },
 };
+
+/// CPU of the driver: share of one core, and milliseconds a request.
+fn driver_cost(run: &Run) -> Option<(f64, f64)> {
+    let cpu = run.capsule.as_ref()?.generator.cpu_seconds?;
+    let seconds = run.seconds.filter(|seconds| *seconds > 0.0)?;
+    #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+    let requests = run.requests as f64;
+    (requests > 0.0).then(|| (cpu / seconds, cpu / requests * 1000.0))
+}
+
+/// `5.2 %`, or `5.2 % to 10 %` where they differ as shown.
+fn range(values: impl Iterator<Item = f64> + Clone, show: fn(f64) -> String) -> Option<String> {
+    let (low, high) = (values.clone().reduce(f64::min)?, values.reduce(f64::max)?);
+    let (low, high) = (show(low), show(high));
+    Some(if low == high { low } else { format!("{low} to {high}") })
+}
 
 pub(super) const NO_BOTTLENECK_SHOWN: Rule = Rule {
     id: "no-bottleneck-shown",
@@ -181,7 +196,7 @@ mod tests {
     #[test]
     fn a_process_at_its_quota_is_named() {
         let sentences = said(&CPU_SATURATED, &[with_use(14.7, Some(0.25))]);
-        assert!(sentences[0].1.contains("auth-1 98 % of its 0.25 cores"), "{sentences:?}");
+        assert!(sentences[0].1.contains("auth-1 used 98 % of its 0.25 cores"), "{sentences:?}");
         assert_eq!(said(&CPU_SATURATED, &[with_use(10.0, Some(0.25))]), []);
     }
 

@@ -60,7 +60,7 @@ pub(super) const CAPACITY_STATEMENT: Rule = Rule {
         if bound {
             return vec![warning(format!(
                 "The capacity is not known. It is at least {} requests a second; more users, or an open model, would show \
-                 more (`datum bench capacity`).",
+                 more (\"datum bench capacity\").",
                 format::rate(highest)
             ))];
         }

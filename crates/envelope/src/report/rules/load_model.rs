@@ -34,9 +34,8 @@ fn bound_in_words(facts: &Facts<'_>, group: &Group<'_>) -> Option<String> {
     };
     let which = facts.names_of(|other| std::ptr::eq(other, run)).unwrap_or_default();
     Some(format!(
-        "{} say nothing about capacity. {} virtual users who think for {}{implied} cannot send more than {} requests a second \
+        "Nothing about capacity follows from {names}: {} virtual users who think for {}{implied} cannot send more than {} requests a second \
          however fast the system is; {which} sent {} at a mean latency of {}, {} of that bound.",
-        capitalised(&names),
         format::decimals(evidence.users, 0),
         format::seconds(evidence.think_time),
         format::rate(evidence.bound?),
@@ -260,7 +259,7 @@ mod tests {
         };
         let sentences = said(&GENERATOR_BOUND, &[untold("a", 222.04, 75.28), untold("b", 190.49, 232.05)]);
         assert_eq!(sentences.len(), 1, "{sentences:?}");
-        for part in ["0.822 s, as their figures imply", "243.41", "91 %", "A say nothing"] {
+        for part in ["0.822 s, as their figures imply", "243.41", "91 %", "follows from a:"] {
             assert!(sentences[0].1.contains(part), "{part} is missing: {sentences:?}");
         }
         assert_eq!(said(&GENERATOR_BOUND, &[untold("a", 222.04, 75.28)]), [], "one run alone implies nothing");

@@ -107,10 +107,14 @@ pub(super) fn descriptions() -> impl Iterator<Item = (&'static str, &'static str
 /// The rule that voids what is said about capacity, and nothing else.
 pub(super) const CAPACITY_VOID: &str = load_model::GENERATOR_BOUND.id;
 
-/// The first letter of a sentence.
+/// The beginning of a sentence: own words with a capital letter, names of runs and endpoints as they are.
 fn capitalised(text: &str) -> String {
+    let own = ["run ", "all ", "the ", "with ", "two", "too "].iter().any(|word| text.starts_with(word));
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    match letters.next() {
+        Some(first) if own => first.to_uppercase().chain(letters).collect(),
+        _ => text.to_owned(),
+    }
 }
 
 #[cfg(test)]

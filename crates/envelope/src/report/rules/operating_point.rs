@@ -24,14 +24,15 @@ pub(super) const OPERATING_POINT_UNKNOWN: Rule = Rule {
             let why = if bound { ", and what was achieved here is the users' own ceiling" } else { "" };
             said.push(note(format!(
                 "No operating point follows from {names}: in a closed model the users slow down with the system{why}. \
-                 `datum bench capacity --slo …` searches for it with an open model."
+                 \"datum bench capacity\" searches for it with an open model."
             )));
         }
         for (run, name) in facts.runs_with_names() {
             let Some(Load::Open { arrivals_per_second }) = run.load else { continue };
             said.push(note(format!(
-                "{name} shows one arrival rate, {} a second (achieved {}): no more than that the system was at this point, not \
-                 where its knee is. `datum bench capacity --slo …` searches for it.",
+                "{} shows one arrival rate, {} a second (achieved {}): no more than that the system was at this point, not \
+                 where its knee is. \"datum bench capacity\" searches for it.",
+                capitalised(name),
                 format::rate(arrivals_per_second),
                 format::or_missing(run.throughput.map(format::rate)),
             )));

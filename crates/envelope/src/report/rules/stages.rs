@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn the_stage_that_makes_up_most_of_the_time_is_named() {
         let sentences = said(&DOMINANT_STAGE, &[login(300, 20, 10)]);
-        assert!(sentences[0].1.starts_with("Login is password hashing (hash): 91 % of its mean"), "{sentences:?}");
+        assert!(sentences[0].1.starts_with("login is password hashing (hash): 91 % of its mean"), "{sentences:?}");
         let even = said(&DOMINANT_STAGE, &[login(40, 30, 35)]);
         assert!(even[0].1.contains("no stage dominates") && even[0].1.contains("38 %"), "{even:?}");
     }

@@ -45,8 +45,7 @@ pub(super) const PERCENTILES_NOT_MERGED: Rule = Rule {
         let names = facts.names_of(without).filter(|_| facts.groups.iter().any(|group| group.runs.len() > 1));
         let sentence = |names: String| {
             note(format!(
-                "{} have no histogram: their percentiles stand for themselves, and none are given for several runs together.",
-                capitalised(&names)
+                "No histogram is known of {names}: percentiles stand for single runs, and none are given for several together."
             ))
         };
         names.map(sentence).into_iter().collect()
@@ -74,7 +73,7 @@ mod tests {
     #[test]
     fn percentiles_without_histograms_are_not_put_together() {
         let two = [figures("a", "steady state", 2, 1.0, 1.0), figures("b", "steady state", 2, 1.0, 1.0)];
-        assert!(said(&PERCENTILES_NOT_MERGED, &two)[0].1.starts_with("All 2 runs have no histogram"));
+        assert!(said(&PERCENTILES_NOT_MERGED, &two)[0].1.starts_with("No histogram is known of all 2 runs"));
         assert_eq!(said(&PERCENTILES_NOT_MERGED, &two[..1]), []);
     }
 }

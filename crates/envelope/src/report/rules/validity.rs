@@ -23,9 +23,8 @@ pub(super) const SINGLE_IDENTITY: Rule = Rule {
     evaluate: |facts| {
         let shared =
             |run: &Run| run.capsule.as_ref().is_some_and(|capsule| capsule.identities <= 1 && has_many_users(run));
-        let sentence = |names: String| {
-            void(format!("{} had a single identity for all virtual users and is void.", capitalised(&names)))
-        };
+        let sentence =
+            |names: String| void(format!("{} had a single identity for all virtual users: void.", capitalised(&names)));
         facts.names_of(shared).map(sentence).into_iter().collect()
     },
 };
@@ -65,7 +64,7 @@ pub(super) const RUN_FAILED: Rule = Rule {
     section: SectionKind::Conclusion,
     evaluate: |facts| {
         let failed = |run: &Run| completion(run) == Some(Completion::Failed);
-        let sentence = |names: String| void(format!("{} broke before the end and is void.", capitalised(&names)));
+        let sentence = |names: String| void(format!("{} broke before the end: void.", capitalised(&names)));
         facts.names_of(failed).map(sentence).into_iter().collect()
     },
 };
@@ -163,7 +162,7 @@ mod tests {
         let late = |label: &str| Run { void: vec!["the driver was late".into()], ..testing::run(label, []) };
         assert_eq!(
             said(&DRIVER_VOID, &[late("a"), testing::run("b", []), late("c")]),
-            [(Severity::Void, "A and c: the driver was late.".to_owned())]
+            [(Severity::Void, "a and c: the driver was late.".to_owned())]
         );
         assert_eq!(said(&DRIVER_VOID, &[testing::run("b", [])]), []);
     }

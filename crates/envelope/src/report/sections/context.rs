@@ -11,7 +11,7 @@ use crate::result::{Capsule, Load};
 use crate::run::Run;
 
 pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
-    let mut table = Table::new("What all runs share, and where they differ", &["", "Value"]);
+    let mut table = Table::new("What all runs share, and where they differ", &["Fact", "Value"]);
     let mut row = |name: &str, values: Vec<String>| {
         let value = if values.is_empty() { NOT_RECORDED.to_owned() } else { values.join("; ") };
         table.push(vec![name.to_owned(), value]);
@@ -20,13 +20,13 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
         |of: &dyn Fn(&Capsule) -> Option<String>| -> Vec<String> { facts.distinct(of).into_iter().collect() };
 
     row("Question", distinct(&|capsule| text_of(&capsule.scenario_definition, "question")));
-    row("Scenario", distinct(&scenario));
+    row("Scenario", distinct(&|capsule| Some(scenario(capsule))));
     row("Load", loads(facts));
     row("Target", distinct(&|capsule| Some(capsule.target.url.clone())));
     row("Stack", distinct(&stack));
     row("Users in the database", distinct(&dataset));
     row("Driver", distinct(&|capsule| Some(format!("{} {}", capsule.driver.name, capsule.driver.version))));
-    row("Machine", distinct(&machine));
+    row("Machine", distinct(&|capsule| Some(machine(capsule))));
     row("Datum", distinct(&|capsule| Some(capsule.datum.clone())));
     row("Verified before the load", distinct(&verified));
 
@@ -55,9 +55,9 @@ fn summary(facts: &Facts<'_>) -> String {
     )
 }
 
-fn scenario(capsule: &Capsule) -> Option<String> {
+fn scenario(capsule: &Capsule) -> String {
     let description = text_of(&capsule.scenario_definition, "description");
-    Some(description.map_or_else(|| capsule.scenario.clone(), |text| format!("{}: {text}", capsule.scenario)))
+    description.map_or_else(|| capsule.scenario.clone(), |text| format!("{}: {text}", capsule.scenario))
 }
 
 fn text_of(definition: &Value, field: &str) -> Option<String> {
@@ -109,15 +109,10 @@ fn dataset(capsule: &Capsule) -> Option<String> {
     ))
 }
 
-fn machine(capsule: &Capsule) -> Option<String> {
+fn machine(capsule: &Capsule) -> String {
     let machine = &capsule.machine;
-    Some(format!(
-        "{}, {} CPUs, {}, {}",
-        machine.cpu_model,
-        machine.cpus,
-        format::bytes(machine.memory_bytes),
-        machine.kernel
-    ))
+    let memory = format::bytes(machine.memory_bytes);
+    format!("{}, {} CPUs, {memory}, {}", machine.cpu_model, machine.cpus, machine.kernel)
 }
 
 fn verified(capsule: &Capsule) -> Option<String> {

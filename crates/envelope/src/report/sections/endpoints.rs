@@ -46,9 +46,9 @@ fn table(group: &Group<'_>, reference: Option<&Reference>) -> Table {
         ],
     );
     if reference.is_some() {
-        ["Reference mean", "Reference p50", "Reference p95", "Reference p99"]
-            .iter()
-            .for_each(|heading| table.add_numeric_column(*heading));
+        for heading in ["Reference mean", "Reference p50", "Reference p95", "Reference p99"] {
+            table.add_numeric_column(heading);
+        }
     }
     let endpoints = group.endpoints();
     let all: u64 = endpoints.iter().map(|name| group.errors_of(name).requests).sum();

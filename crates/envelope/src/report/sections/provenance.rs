@@ -14,8 +14,11 @@ use crate::run::{Run, SourceKind, Window, WindowRule};
 /// With more runs than this a row is a run; with fewer, a column is, which reads better.
 const MOST_COLUMNS: usize = 6;
 
+/// What a run says of itself; `None` where its source does not.
+type Attribute = fn(&Run) -> Option<String>;
+
 pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
-    let attributes: Vec<(&str, fn(&Run) -> Option<String>)> = vec![
+    let attributes: Vec<(&str, Attribute)> = vec![
         ("Role", |run| run.role.clone()),
         ("Source", |run| Some(kind_in_words(run.source.kind).to_owned())),
         ("Label", |run| Some(run.label.clone())),
@@ -38,12 +41,12 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
         }),
         ("Revision", |run| run.capsule.as_ref().map(|capsule| capsule.datum.clone())),
         ("Command", |run| run.capsule.as_ref().map(|capsule| capsule.command.join(" "))),
-        ("Void", void),
+        ("Void", |run| Some(void(run))),
     ];
-    let cell = |run: &Run, of: fn(&Run) -> Option<String>| of(run).unwrap_or_else(|| NOT_RECORDED.to_owned());
+    let cell = |run: &Run, of: Attribute| of(run).unwrap_or_else(|| NOT_RECORDED.to_owned());
     let caption = "How each run was made";
     let table = if facts.runs.len() <= MOST_COLUMNS {
-        let headings: Vec<&str> = std::iter::once("").chain(facts.names.iter().map(String::as_str)).collect();
+        let headings: Vec<&str> = std::iter::once("Fact").chain(facts.names.iter().map(String::as_str)).collect();
         let mut table = Table::new(caption, &headings);
         for (name, of) in attributes {
             let cells = facts.runs.iter().map(|run| cell(run, of));
@@ -148,12 +151,12 @@ fn window(window: &Window) -> String {
     }
 }
 
-fn void(run: &Run) -> Option<String> {
-    Some(if run.void.is_empty() {
+fn void(run: &Run) -> String {
+    if run.void.is_empty() {
         "no".to_owned()
     } else {
         format!("yes, {}", format::plural(run.void.len(), "reason", "reasons"))
-    })
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One element of SVG, which escapes whatever it is given.
 
-use std::fmt::{Display, Formatter, Result};
+use std::fmt::{Display, Formatter, Result, Write as _};
 
 use crate::report::escape;
 
@@ -51,18 +51,15 @@ impl Element {
                 continue;
             };
             // A point between two gaps has a length of zero, and shows as a dot because of its round cap.
-            path += &if pen_is_down {
-                format!("L{} {}", short(x), short(y))
-            } else {
-                format!("M{} {}h0", short(x), short(y))
-            };
+            let (begin, end) = if pen_is_down { ("L", "") } else { ("M", "h0") };
+            let _ = write!(path, "{begin}{} {}{end}", short(x), short(y));
             pen_is_down = true;
         }
         Self::new("path").set("class", class).set("d", &path)
     }
 
     pub(crate) fn set(mut self, name: &str, value: &str) -> Self {
-        self.attributes += &format!(" {name}=\"{}\"", escape::markup(value));
+        let _ = write!(self.attributes, " {name}=\"{}\"", escape::markup(value));
         self
     }
 
