@@ -38,15 +38,19 @@ async fn live(bench: Arc<Bench>, closed: Arc<Closed>, index: u32, mut user: Virt
     let mut due = bench.epoch;
     loop {
         let seconds = due.max(Instant::now()).duration_since(bench.epoch).as_secs_f64();
-        // Not wanted at the moment when the next request is due, but later, a user pauses until then.
         let wanted = bench.schedule.wanted_from(index, closed.vus, seconds);
-        let pauses = wanted.is_none_or(|from| from > seconds);
-        if active && pauses {
-            bench.recorder.deactivate();
-            active = false;
-        }
-        let Some(from) = wanted else { return };
-        if pauses {
+        if wanted.is_none_or(|from| from > seconds) {
+            // Not wanted any more when the next request would be due: until then the user still thinks.
+            if active {
+                let leaves = due.min(bench.at(bench.schedule.length().as_secs_f64()));
+                if !bench.sleep_until(leaves).await {
+                    break;
+                }
+                bench.recorder.deactivate();
+                active = false;
+            }
+            // A later phase may want the user again.
+            let Some(from) = wanted else { return };
             due = bench.at(from);
         }
         if !bench.sleep_until(due).await {

@@ -1,3 +1,6 @@
 //! The drivers against a target that does what a test wants.
 
+mod driving;
+mod failures;
+mod models;
 mod stub;

@@ -34,10 +34,12 @@ pub(crate) enum Act {
     After(Duration),
     /// The same, once the gate is open.
     WhenOpen,
-    /// The same, and the connection closed afterwards without having said so.
+    /// The same, with another `Server-Timing`.
+    AnswerTimed(&'static str),
+    /// The same, and the connection closed afterwards.
     AnswerAndClose,
-    /// With this status, `content-type`, `server-timing` and body.
-    Other(u16, &'static str, Option<&'static str>, String),
+    /// With this status, these headers and this body.
+    Other(u16, &'static [(&'static str, &'static str)], &'static str),
     /// The connection is closed without an answer.
     Hang,
 }
@@ -99,11 +101,6 @@ impl Stub {
         Url::parse(&format!("http://{}", self.address)).expect("a URL")
     }
 
-    /// From now on.
-    pub(crate) fn rule(&self, rule: impl Fn(u64, &str) -> Act + Send + Sync + 'static) {
-        *self.shared.rule.lock().unwrap() = Arc::new(rule);
-    }
-
     /// Closes or opens the gate of [`Act::WhenOpen`].
     pub(crate) fn gate(&self, open: bool) {
         self.shared.gate.send_replace(open);
@@ -138,17 +135,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     let _ = stream.set_nodelay(true);
-    let (close, mut closing) = watch::channel(false);
-    let service = service_fn(move |request| answer(request, Arc::clone(&shared), close.clone()));
-    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        _ = closing.wait_for(|close| *close) => {}
-    }
-    // Answers what it has begun, then closes.
-    connection.as_mut().graceful_shutdown();
-    let _ = connection.await;
+    let service = service_fn(move |request| answer(request, Arc::clone(&shared)));
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
 /// Makes hyper drop the connection.
@@ -156,11 +144,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
 #[error("hung up on purpose")]
 struct HungUp;
 
-async fn answer(
-    request: Request<Incoming>,
-    shared: Arc<Shared>,
-    close: watch::Sender<bool>,
-) -> Result<Response<Full<Bytes>>, HungUp> {
+async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Response<Full<Bytes>>, HungUp> {
     let number = shared.requests.fetch_add(1, Ordering::Relaxed);
     let rule = Arc::clone(&shared.rule.lock().unwrap());
     let act = rule(number, request.uri().path());
@@ -170,25 +154,20 @@ async fn answer(
     if let Some(log) = &mut *shared.log.lock().unwrap() {
         log.push((head.uri.path().to_owned(), caller.clone()));
     }
+    let (mut timing, mut closes) = (TIMING, false);
     match act {
         Act::Answer => {}
         Act::After(delay) => tokio::time::sleep(delay).await,
         Act::WhenOpen => {
             let _ = shared.gate.subscribe().wait_for(|open| *open).await;
         }
-        Act::AnswerAndClose => {
-            // Once hyper has written the answer; without a `connection: close` that the client could read.
-            tokio::spawn(async move {
-                tokio::task::yield_now().await;
-                close.send_replace(true);
-            });
-        }
-        Act::Other(status, content_type, timing, body) => {
+        Act::AnswerTimed(other) => timing = other,
+        Act::AnswerAndClose => closes = true,
+        Act::Other(status, others, body) => {
             let mut response = Response::new(Full::new(body.into()));
             *response.status_mut() = StatusCode::from_u16(status).expect("a status");
-            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-            if let Some(timing) = timing {
-                response.headers_mut().insert("server-timing", HeaderValue::from_static(timing));
+            for (name, value) in others {
+                response.headers_mut().insert(*name, HeaderValue::from_static(value));
             }
             return Ok(response);
         }
@@ -200,8 +179,10 @@ async fn answer(
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert("server-timing", HeaderValue::from_static(TIMING));
-    headers.remove(CONNECTION);
+    headers.insert("server-timing", HeaderValue::from_static(timing));
+    if closes {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     Ok(response)
 }
 
