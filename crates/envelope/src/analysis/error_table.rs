@@ -71,7 +71,7 @@ pub fn error_table(runs: &[Run]) -> ErrorTable {
             CauseRow { endpoint, failure, owner, rate: ErrorRate::of(count, requests) }
         })
         .collect();
-    rows.sort_by(|left, right| right.rate.errors.cmp(&left.rate.errors));
+    rows.sort_by_key(|row| std::cmp::Reverse(row.rate.errors));
     let total = ErrorRate::of(owners.values().sum(), requests);
     let owners =
         owners.into_iter().map(|(owner, count)| OwnerRow { owner, rate: ErrorRate::of(count, requests) }).collect();

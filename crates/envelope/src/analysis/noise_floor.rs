@@ -61,7 +61,7 @@ pub fn noise_floor(runs: &[Run]) -> Option<NoiseFloor> {
 
 #[expect(clippy::cast_precision_loss, reason = "runs are counted in tens")]
 fn degrees(runs: usize) -> Option<f64> {
-    (runs > 1).then(|| runs as f64 - 1.0)
+    (runs > 1).then_some(runs as f64 - 1.0)
 }
 
 /// All metrics that runs can have: throughput and latencies, of all together and of each endpoint.

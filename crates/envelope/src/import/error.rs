@@ -52,7 +52,7 @@ impl ImportError {
         Self::Io { path: path.to_owned(), source }
     }
 
-    pub(super) fn malformed(path: &Path, line: u64, reason: impl ToString) -> Self {
+    pub(super) fn malformed(path: &Path, line: u64, reason: &dyn std::fmt::Display) -> Self {
         Self::Malformed { path: path.to_owned(), line, reason: reason.to_string() }
     }
 }

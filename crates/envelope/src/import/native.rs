@@ -81,7 +81,7 @@ fn assemble(folder: &Path, capsule: Capsule, series: Vec<Second>, window: Window
     match capsule.completion {
         Completion::Whole => {}
         Completion::Interrupted => {
-            warnings.push("The run was ended early; what it measured until then is valid.".into())
+            warnings.push("The run was ended early; what it measured until then is valid.".into());
         }
         Completion::Failed => warnings.push("The run broke before its end.".into()),
     }

@@ -21,7 +21,7 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 #[error("no histogram of latencies: {0}")]
 pub struct HistogramError(String);
 
-/// Counts of latencies, mergeable without loss. Serialised as the HdrHistogram V2 format, deflated, in base64.
+/// Counts of latencies, mergeable without loss. Serialised in the V2 format of `HdrHistogram`, deflated, in base64.
 #[derive(Clone, PartialEq)]
 pub struct Latencies(Histogram<u64>);
 
@@ -190,9 +190,9 @@ mod tests {
         let (mut left, mut right, mut both) = (Latencies::new(), Latencies::new(), Latencies::new());
         for micros in 1..=1000 {
             if micros % 3 == 0 {
-                left.record_micros(micros)
+                left.record_micros(micros);
             } else {
-                right.record_micros(micros)
+                right.record_micros(micros);
             }
             both.record_micros(micros);
         }

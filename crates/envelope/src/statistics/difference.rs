@@ -23,7 +23,7 @@ pub fn noise_of_difference(deviation: f64, degrees: f64, sizes: (usize, usize), 
 }
 
 /// The smallest true difference of two groups' means that a test at `confidence` finds with probability `power`:
-/// (t₁₋α⁄₂ + t_power) times the standard error (Cohen, Statistical Power Analysis, 1988, in its usual t form).
+/// (t of 1 − α/2 plus t of the power) times the standard error (Cohen, Statistical Power Analysis, 1988, in its usual t form).
 #[must_use]
 pub fn minimum_detectable_difference(
     deviation: f64,

@@ -24,7 +24,7 @@ fn ln_gamma(x: f64) -> f64 {
     0.5 * std::f64::consts::TAU.ln() + (x + 0.5) * t.ln() - t + series.ln()
 }
 
-/// The regularised incomplete beta function I_x(a, b) for `a`, `b` > 0 and `x` in 0 to 1: the continued fraction of
+/// The regularised incomplete beta function `I_x(a, b)` for `a`, `b` > 0 and `x` in 0 to 1: the continued fraction of
 /// DLMF 8.17.22, evaluated by Lentz's method.
 #[must_use]
 pub fn regularised_incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
@@ -48,26 +48,27 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     const STEPS: u32 = 10_000;
     let away_from_zero = |value: f64| if value.abs() < TINY { TINY } else { value };
 
-    let (mut c, mut d) = (1.0, 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0)));
-    let mut fraction = d;
+    let (mut above, mut below) = (1.0, 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0)));
+    let mut fraction = below;
     for step in 1..=STEPS {
-        let m = f64::from(step);
-        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
-        d = 1.0 / away_from_zero(1.0 + even * d);
-        c = away_from_zero(1.0 + even / c);
-        fraction *= c * d;
-        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-        d = 1.0 / away_from_zero(1.0 + odd * d);
-        c = away_from_zero(1.0 + odd / c);
-        fraction *= c * d;
-        if (c * d - 1.0).abs() < ENOUGH {
+        let step = f64::from(step);
+        let even = step * (b - step) * x / ((a + 2.0 * step - 1.0) * (a + 2.0 * step));
+        let odd = -(a + step) * (a + b + step) * x / ((a + 2.0 * step) * (a + 2.0 * step + 1.0));
+        let mut factor = 1.0;
+        for coefficient in [even, odd] {
+            below = 1.0 / away_from_zero(1.0 + coefficient * below);
+            above = away_from_zero(1.0 + coefficient / above);
+            factor = above * below;
+            fraction *= factor;
+        }
+        if (factor - 1.0).abs() < ENOUGH {
             break;
         }
     }
     fraction
 }
 
-/// The `x` in 0 to 1 at which I_x(a, b) is `probability`, by bisection.
+/// The `x` in 0 to 1 at which `I_x(a, b)` is `probability`, by bisection.
 pub(super) fn beta_quantile(a: f64, b: f64, probability: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     // A bound of a few in a billion is met in practice: halve until the digits are used up, not to a fixed width.
@@ -87,7 +88,7 @@ pub fn student_t_quantile(probability: f64, degrees: f64) -> f64 {
     if probability < 0.5 {
         return -student_t_quantile(1.0 - probability, degrees);
     }
-    // P(|T| > t) = I_{ν/(ν+t²)}(ν/2, 1/2) (Abramowitz and Stegun 26.5.27, 26.7.1).
+    // P(|T| > t) = I(ν/2, 1/2) at ν/(ν+t²) (Abramowitz and Stegun 26.5.27, 26.7.1).
     let tail = 2.0 * (1.0 - probability);
     let x = beta_quantile(degrees / 2.0, 0.5, tail);
     (degrees * (1.0 - x) / x).sqrt()

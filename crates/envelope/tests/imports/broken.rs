@@ -8,14 +8,14 @@ use super::{fixture, unpacked};
 
 /// Reads `bytes` from a file.
 fn read_bytes(bytes: &[u8]) -> Result<envelope::run::Run, ImportError> {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("result");
-    fs::write(&path, bytes).unwrap();
+    fs::write(&path, bytes).expect("a file");
     read(&path)
 }
 
 fn refusal(bytes: &[u8]) -> String {
-    read_bytes(bytes).unwrap_err().to_string()
+    read_bytes(bytes).expect_err("a refusal").to_string()
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn errors(run: &Run) -> u64 {
 }
 
 fn stages(endpoint: &envelope::run::Endpoint) -> BTreeMap<&str, f64> {
-    endpoint.stages.iter().map(|(name, stage)| (name.as_str(), stage.mean.unwrap())).collect()
+    endpoint.stages.iter().map(|(name, stage)| (name.as_str(), stage.mean.expect("a mean"))).collect()
 }
 
 #[test]

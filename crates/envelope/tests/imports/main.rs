@@ -18,6 +18,7 @@ fn fixture(name: &str) -> PathBuf {
 /// The content of a fixture, unpacked.
 fn unpacked(name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
-    GzDecoder::new(File::open(fixture(name)).unwrap()).read_to_end(&mut bytes).unwrap();
+    let file = File::open(fixture(name)).expect("a fixture");
+    GzDecoder::new(file).read_to_end(&mut bytes).expect("a gzipped fixture");
     bytes
 }

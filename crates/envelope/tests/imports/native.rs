@@ -36,7 +36,7 @@ fn capsule(phases: Vec<Phase>) -> Capsule {
         "machine": { "kernel": "Linux", "cpu_model": "x", "cpus": 2, "memory_bytes": 1 },
         "command": ["datum", "bench", "baseline-mix"],
     });
-    Capsule { phases, ..serde_json::from_value(capsule).unwrap() }
+    Capsule { phases, ..serde_json::from_value(capsule).expect("a capsule") }
 }
 
 fn phase(kind: PhaseKind, from_second: u32, until_second: u32) -> Phase {
@@ -69,9 +69,11 @@ fn interval(second: u32, requests: u64, ms: u64) -> Interval {
 }
 
 fn write(folder: &Path, capsule: &Capsule, intervals: impl IntoIterator<Item = Interval>) {
-    let mut writer = IntervalWriter::create(folder).unwrap();
-    intervals.into_iter().for_each(|interval| writer.append(&interval).unwrap());
-    write_capsule(folder, capsule).unwrap();
+    let mut writer = IntervalWriter::create(folder).expect("a new file");
+    for interval in intervals {
+        writer.append(&interval).expect("a line");
+    }
+    write_capsule(folder, capsule).expect("a capsule");
 }
 
 #[test]

@@ -18,12 +18,12 @@ pub(super) fn points(path: &Path, mut each: impl FnMut(Point) -> bool) -> Result
         let line = error.position().map_or(1, ::csv::Position::line);
         match error.into_kind() {
             ::csv::ErrorKind::Io(source) => ImportError::io(path, source),
-            kind => ImportError::malformed(path, line, Described(kind)),
+            kind => ImportError::malformed(path, line, &Described(kind)),
         }
     };
     let header = reader.headers().map_err(broken)?.clone();
     let column = |name: &str| {
-        let missing = || ImportError::malformed(path, 1, format!("the header has no column `{name}`"));
+        let missing = || ImportError::malformed(path, 1, &format!("the header has no column `{name}`"));
         header.iter().position(|column| column == name).ok_or_else(missing)
     };
     let (metric_at, time_at, value_at) = (column("metric_name")?, column("timestamp")?, column("metric_value")?);
@@ -31,7 +31,7 @@ pub(super) fn points(path: &Path, mut each: impl FnMut(Point) -> bool) -> Result
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(broken)? {
         let line = record.position().map_or(1, ::csv::Position::line);
-        let malformed = |reason: String| ImportError::malformed(path, line, reason);
+        let malformed = |reason: String| ImportError::malformed(path, line, &reason);
         let text = |at: usize| std::str::from_utf8(record.get(at).unwrap_or_default());
         let read = |at: usize| text(at).map_err(|error| malformed(error.to_string()));
         let Some(metric) = Metric::named(read(metric_at)?) else { continue };

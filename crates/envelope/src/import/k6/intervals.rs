@@ -206,13 +206,17 @@ mod tests {
 
     fn point(metric: Metric, unix_ms: i64, value: f64, tags: &[(&str, &str)]) -> Point {
         let mut of = Tags::default();
-        tags.iter().for_each(|(name, value)| of.set(name, value));
+        for (name, value) in tags {
+            of.set(name, value);
+        }
         Point { metric, unix_ms, value, tags: of }
     }
 
     fn collect(counts_failures: bool, points: &[Point]) -> (Vec<Interval>, K6Facts) {
         let (mut collector, mut intervals) = (Collector::new(0, counts_failures), Vec::new());
-        points.iter().for_each(|point| collector.add(point, &mut |interval| intervals.push(interval)));
+        for point in points {
+            collector.add(point, &mut |interval| intervals.push(interval));
+        }
         let facts = collector.finish(&mut |interval| intervals.push(interval));
         (intervals, facts)
     }

@@ -148,7 +148,9 @@ mod tests {
 
     fn tags(pairs: &[(&str, &str)]) -> Tags {
         let mut tags = Tags::default();
-        pairs.iter().for_each(|(name, value)| tags.set(name, value));
+        for (name, value) in pairs {
+            tags.set(name, value);
+        }
         tags
     }
 

@@ -17,7 +17,7 @@ use crate::run::{Run, SourceKind};
 pub(in crate::import) fn read(path: &Path) -> Result<Run, ImportError> {
     let text = read_small(path)?;
     let value: Value =
-        serde_json::from_str(&text).map_err(|error| ImportError::malformed(path, error.line() as u64, error))?;
+        serde_json::from_str(&text).map_err(|error| ImportError::malformed(path, error.line() as u64, &error))?;
     let mut totals = Totals::default();
     let kind = if let Some(metrics) = value.pointer("/results/metrics") {
         let list = metrics.as_array().ok_or_else(|| malformed(path, &text, "metrics", "is no list"))?;
@@ -60,5 +60,5 @@ fn figures(values: &Map<String, Value>) -> Figures {
 fn malformed(path: &Path, text: &str, name: &str, what: &str) -> ImportError {
     let at = text.find(&format!("\"{name}\"")).unwrap_or(0);
     let line = text[..at].matches('\n').count() as u64 + 1;
-    ImportError::malformed(path, line, format!("`{name}` {what}"))
+    ImportError::malformed(path, line, &format!("`{name}` {what}"))
 }

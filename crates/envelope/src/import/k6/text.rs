@@ -19,7 +19,7 @@ pub(in crate::import) fn looks_like(text: &str) -> bool {
 }
 
 pub(in crate::import) fn read(path: &Path) -> Result<Run, ImportError> {
-    let totals = parse(&read_small(path)?).map_err(|(line, reason)| ImportError::malformed(path, line, reason))?;
+    let totals = parse(&read_small(path)?).map_err(|(line, reason)| ImportError::malformed(path, line, &reason))?;
     totals::run(path, SourceKind::K6Text, &totals)
 }
 
@@ -44,7 +44,7 @@ fn parse(text: &str) -> Result<Totals, (u64, String)> {
         let full_name = if name.starts_with('{') {
             format!("{parent}{name}")
         } else {
-            parent = name.to_owned();
+            name.clone_into(&mut parent);
             parent.clone()
         };
         if let Some(figures) = figures(rest).map_err(|reason| (number, reason))? {
