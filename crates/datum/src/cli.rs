@@ -9,6 +9,8 @@ use stack::cpu_quota::TaskCpu;
 use stack::options::MAX_TASKS;
 use stack::{Service, TaskCounts, TaskId};
 
+use crate::bench::args::BenchArgs;
+
 /// A reference microservice system to put under load: three services behind a load balancer, on this machine.
 #[derive(Debug, Parser)]
 #[command(name = "datum", version, propagate_version = true, max_term_width = 110)]
@@ -29,6 +31,8 @@ pub(crate) enum Command {
     Restart(RestartArgs),
     /// Print the logs of tasks
     Logs(LogsArgs),
+    /// Put load on a system and write down what came of it
+    Bench(Box<BenchArgs>),
     /// Run one task of a service in the foreground, configured by the environment
     Task(TaskArgs),
     /// Apply the migrations, configured by the environment
@@ -78,6 +82,9 @@ pub(crate) struct UpArgs {
     /// Pass a variable to every task; may be repeated (`datum task auth --help` lists them)
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
     pub(crate) set: Vec<(String, String)>,
+    /// Stop when standard input ends: it is a pipe that the parent holds, so that the system never outlives it
+    #[arg(long, hide = true)]
+    pub(crate) lifeline: bool,
 }
 
 /// Where the state lives when nobody says.
@@ -104,7 +111,7 @@ pub(crate) enum TasksFor {
     One(Service, u16),
 }
 
-fn parse_tasks(text: &str) -> Result<TasksFor, String> {
+pub(crate) fn parse_tasks(text: &str) -> Result<TasksFor, String> {
     let count = |text: &str| match text.parse() {
         Ok(count) if (1..=MAX_TASKS).contains(&count) => Ok(count),
         _ => Err(format!("`{text}` is not a number from 1 to {MAX_TASKS}")),
@@ -115,21 +122,18 @@ fn parse_tasks(text: &str) -> Result<TasksFor, String> {
     }
 }
 
-fn parse_variable(text: &str) -> Result<(String, String), String> {
+pub(crate) fn parse_variable(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
-impl UpArgs {
-    /// Numbers for all services first, then those for one, in whatever order they were typed.
-    pub(crate) fn task_counts(&self) -> TaskCounts {
-        let all =
-            self.tasks.iter().rev().find_map(|it| if let TasksFor::All(count) = it { Some(*count) } else { None });
-        self.tasks.iter().fold(TaskCounts::each(all.unwrap_or(1)), |counts, it| match it {
-            TasksFor::One(service, count) => counts.with(*service, *count),
-            TasksFor::All(_) => counts,
-        })
-    }
+/// Numbers for all services first, then those for one, in whatever order they were typed.
+pub(crate) fn count_tasks(tasks: &[TasksFor]) -> TaskCounts {
+    let all = tasks.iter().rev().find_map(|it| if let TasksFor::All(count) = it { Some(*count) } else { None });
+    tasks.iter().fold(TaskCounts::each(all.unwrap_or(1)), |counts, it| match it {
+        TasksFor::One(service, count) => counts.with(*service, *count),
+        TasksFor::All(_) => counts,
+    })
 }
 
 /// Which of the running systems is meant.
@@ -263,7 +267,7 @@ mod tests {
     #[test]
     fn tasks_are_for_all_for_one_or_mixed_in_any_order() {
         let counts = |arguments: &[&str]| {
-            let counts = up(arguments).expect("valid").task_counts();
+            let counts = count_tasks(&up(arguments).expect("valid").tasks);
             Service::ALL.map(|service| counts.of(service))
         };
         assert_eq!(counts(&[]), [1, 1, 1]);

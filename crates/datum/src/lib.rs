@@ -5,6 +5,7 @@
 //! do is done by the crates they call.
 
 mod api_page;
+mod bench;
 mod cli;
 mod commands;
 mod terminal;

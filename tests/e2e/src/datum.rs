@@ -16,7 +16,7 @@ use test_support::Caller;
 use crate::processes::Process;
 
 /// Longest wait for a start or a stop: far above what the slowest machine needs.
-const PATIENCE: Duration = Duration::from_mins(3);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 
 /// What a user's shell would give that matters here. Everything else is left out, so that no setting of the machine's own
 /// changes what is tested.
@@ -231,33 +231,38 @@ impl Task {
 
 /// What a child has printed so far, on both outputs.
 #[derive(Debug, Clone)]
-struct Output {
+pub(crate) struct Output {
     text: Arc<Mutex<String>>,
     /// Closed when both outputs have ended.
     readers: Arc<Mutex<mpsc::Receiver<()>>>,
 }
 
 impl Output {
-    fn text(&self) -> String {
+    /// `readers` is closed when both outputs have ended.
+    pub(crate) fn new(readers: mpsc::Receiver<()>) -> Self {
+        Self { text: Arc::default(), readers: Arc::new(Mutex::new(readers)) }
+    }
+
+    pub(crate) fn text(&self) -> String {
         self.text.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Everything that a child printed which has ended: its last line may still be on its way through the pipe.
-    fn whole(&self) -> String {
+    pub(crate) fn whole(&self) -> String {
         let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = readers.recv_timeout(PATIENCE);
         assert_eq!(ended, Err(mpsc::RecvTimeoutError::Disconnected), "somebody still holds the child's outputs");
         self.text()
     }
 
-    fn push(&self, line: &str) {
+    pub(crate) fn push(&self, line: &str) {
         let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
         text.push_str(line);
         text.push('\n');
     }
 }
 
-fn command(program: &str, arguments: &[&str], folder: &Path) -> Command {
+pub(crate) fn command(program: &str, arguments: &[&str], folder: &Path) -> Command {
     let mut command = Command::new(program);
     let inherited = INHERITED.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
     command.args(arguments).env_clear().envs(inherited).current_dir(folder).stdin(Stdio::null());
@@ -270,7 +275,7 @@ fn spawn(program: &str, arguments: &[&str], folder: &Path) -> (Child, Output, mp
     let mut command = command(program, &[&["up"], port, arguments].concat(), folder);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
     let ((sender, ready), (alive, readers)) = (mpsc::channel(), mpsc::channel());
-    let output = Output { text: Arc::default(), readers: Arc::new(Mutex::new(readers)) };
+    let output = Output::new(readers);
     let printed = output.clone();
     collect(child.stdout.take().expect("piped"), alive.clone(), move |line| {
         printed.push(line);
@@ -284,14 +289,18 @@ fn spawn(program: &str, arguments: &[&str], folder: &Path) -> (Child, Output, mp
 }
 
 /// Reads lines in a thread, which holds `alive` until the last one: a pipe that nobody reads would stop the writer.
-fn collect(from: impl Read + Send + 'static, alive: mpsc::Sender<()>, mut take: impl FnMut(&str) + Send + 'static) {
+pub(crate) fn collect(
+    from: impl Read + Send + 'static,
+    alive: mpsc::Sender<()>,
+    mut take: impl FnMut(&str) + Send + 'static,
+) {
     thread::spawn(move || {
         BufReader::new(from).lines().map_while(Result::ok).for_each(|line| take(&line));
         drop(alive);
     });
 }
 
-fn end_within(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
+pub(crate) fn end_within(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
     let began = Instant::now();
     loop {
         match child.try_wait().expect("the child's state") {

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use stack::StackError;
 
+use crate::bench;
 use crate::cli::{Command, KeysCommand};
 use crate::terminal::complain;
 
@@ -26,6 +27,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Restart(args) => restart::run(&args),
         Command::Logs(args) => logs::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Task(args) => parts::task(&args),
         Command::Migrate(forwarded) => parts::migrate(&forwarded),
         Command::Balancer(forwarded) => parts::balancer(&forwarded),

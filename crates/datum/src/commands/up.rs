@@ -1,6 +1,7 @@
 //! `datum up`: the whole system in the foreground.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{failed, stack_failed};
 use crate::api_page;
-use crate::cli::{Identity, Switch, UpArgs};
+use crate::cli::{Identity, Switch, UpArgs, count_tasks};
 use crate::terminal::screen::{Screen, seconds};
 use crate::terminal::{complain, log_lines, own_log, table};
 
@@ -67,7 +68,7 @@ fn options(args: &UpArgs) -> StackOptions {
     }
     StackOptions {
         port: args.port,
-        tasks: args.task_counts(),
+        tasks: count_tasks(&args.tasks),
         task_cpu: args.task_cpu,
         location: if args.ephemeral { Location::Ephemeral } else { Location::Persistent(args.state_dir.clone()) },
         // Empty means unset, as for every variable.
@@ -83,7 +84,7 @@ fn options(args: &UpArgs) -> StackOptions {
 }
 
 async fn up(args: &UpArgs) -> ExitCode {
-    let mut signals = match Signals::new() {
+    let mut signals = match Signals::new(args.lifeline) {
         Ok(signals) => signals,
         Err(error) => return failed(format_args!("cannot wait for signals: {error}")),
     };
@@ -174,6 +175,9 @@ fn greet(screen: &Screen, stack: &Stack, took: Duration) {
     if stack.status().throttle_off {
         screen.line("  NOTE   login throttling is OFF (AUTH_THROTTLE=off): for load tests only");
     }
+    for fault in stack.status().faults {
+        screen.line(&format!("  NOTE   requests are SLOW on purpose ({fault}): for tests of measuring only"));
+    }
     screen.line(&format!(
         "  Try    curl -i {url}/v1/auth/register -H 'content-type: application/json' \\\n\
          \x20             -d '{{\"email\":\"ada@example.com\",\"password\":\"correct horse battery staple\"}}'"
@@ -211,20 +215,26 @@ async fn watch(screen: &Screen, stack: &mut Stack, signals: &mut Signals) -> End
     }
 }
 
-/// The signals that end the system.
+/// What ends the system from outside: signals, and the end of standard input where that is a lifeline.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    parent_gone: CancellationToken,
 }
 
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    fn new(lifeline: bool) -> std::io::Result<Self> {
+        let parent_gone = CancellationToken::new();
+        if lifeline {
+            watch_lifeline(parent_gone.clone());
+        }
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             // The terminal was closed.
             hangup: signal(SignalKind::hangup())?,
+            parent_gone,
         })
     }
 
@@ -233,8 +243,23 @@ impl Signals {
             _ = self.interrupt.recv() => "Ctrl-C",
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.hangup.recv() => "SIGHUP",
+            () = self.parent_gone.cancelled() => {
+                // It ends once; told again and again, it would count as the second Ctrl-C.
+                self.parent_gone = CancellationToken::new();
+                "end of standard input"
+            }
         }
     }
+}
+
+/// A thread, not the runtime's blocking pool: a read that never returns would keep the runtime from ending.
+fn watch_lifeline(ended: CancellationToken) {
+    std::thread::spawn(move || {
+        let mut input = std::io::stdin().lock();
+        let mut buffer = [0; 64];
+        while matches!(input.read(&mut buffer), Ok(read) if read > 0) {}
+        ended.cancel();
+    });
 }
 
 /// Puts the tasks' logs on screen from the moment their folder is known.

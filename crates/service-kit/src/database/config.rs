@@ -62,6 +62,12 @@ impl DatabaseConfig {
         self
     }
 
+    /// The connections a task keeps.
+    #[must_use]
+    pub fn min_connections(&self) -> usize {
+        self.limits.min
+    }
+
     /// The most connections a task opens, for the check against the server's `max_connections`.
     #[must_use]
     pub fn max_connections(&self) -> usize {

@@ -1,0 +1,163 @@
+//! What a run ends with on the terminal: the figures that one looks for first, and where the rest is.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use envelope::report::document::{Standing, Verdict};
+use envelope::result::Completion;
+use envelope::run::{LatencySummary, Run};
+use envelope::statistics::ErrorRate;
+
+use super::describe::percent;
+use super::error::BenchError;
+use super::progress::millis;
+use super::report::{self, Written};
+use super::run::Finished;
+use crate::terminal::say;
+
+/// Everything about one run.
+pub(super) fn show(finished: &Finished, written: &Written) {
+    show_completion(finished);
+    for run in &written.runs {
+        show_figures(run);
+    }
+    show_verdict(&written.document.verdict);
+    for warning in &finished.capsule.warnings {
+        say(format_args!("warning       {warning}"));
+    }
+    say(format_args!("result        {}", finished.folder.display()));
+    show_paths(written);
+}
+
+/// The figures alone, of one run among several.
+pub(super) fn show_briefly(finished: &Finished) -> Result<(), BenchError> {
+    show_completion(finished);
+    for reason in &finished.capsule.void {
+        say(format_args!("VOID          {reason}"));
+    }
+    show_figures(&report::read(&finished.folder)?);
+    Ok(())
+}
+
+fn show_completion(finished: &Finished) {
+    say("");
+    match finished.capsule.completion {
+        Completion::Whole => {}
+        Completion::Interrupted => say("INTERRUPTED   the figures are of what was measured until then"),
+        Completion::Failed => say("FAILED        the run did not come to its end"),
+    }
+}
+
+fn show_figures(run: &Run) {
+    say(figures(run));
+    say(errors(run));
+}
+
+/// What several runs say together.
+pub(super) fn show_together(written: &Written) {
+    let rows = written.runs.iter().map(|run| {
+        vec![
+            run.label.clone(),
+            run.role.clone().unwrap_or_default(),
+            run.tasks_per_service.map_or_else(|| "-".to_owned(), |tasks| tasks.to_string()),
+            run.throughput.map_or_else(|| "-".to_owned(), |throughput| format!("{throughput:.2}")),
+            ms(run.overall.p50),
+            ms(run.overall.p95),
+            ms(run.overall.p99),
+            failed(run).to_string(),
+        ]
+    });
+    say(table(["RUN", "ROLE", "TASKS", "REQ/S", "P50", "P95", "P99", "ERRORS"], rows));
+    show_verdict(&written.document.verdict);
+    show_paths(written);
+}
+
+fn show_verdict(verdict: &Verdict) {
+    let standing = match verdict.standing {
+        Standing::Void => "VOID",
+        Standing::Qualified => "qualified",
+        Standing::Sound => "sound",
+    };
+    // What voids comes first, and the headline after it.
+    for reason in &verdict.reasons {
+        say(format_args!("{:<13} {} [{}]", reason.severity.word(), reason.sentence, reason.rule));
+    }
+    say(format_args!("verdict       {standing}: {}", verdict.headline));
+}
+
+fn show_paths(written: &Written) {
+    say(format_args!("report        {}\n              {}", written.markdown.display(), written.html.display()));
+}
+
+fn figures(run: &Run) -> String {
+    let row = |name: &str, requests: u64, latency: &LatencySummary, failed: u64| {
+        let rate = run.seconds.filter(|seconds| *seconds > 0.0).map(|seconds| per_second(requests, seconds));
+        vec![
+            name.to_owned(),
+            requests.to_string(),
+            rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.2}")),
+            ms(latency.p50),
+            ms(latency.p95),
+            ms(latency.p99),
+            ms(latency.max),
+            failed.to_string(),
+        ]
+    };
+    let endpoints = run.endpoints.iter().map(|(name, endpoint)| {
+        let failed = endpoint.failures.iter().map(|it| it.count).sum();
+        row(name, endpoint.latency.count + failed, &endpoint.latency, failed)
+    });
+    let all = row("all", run.requests, &run.overall, failed(run));
+    table(["ENDPOINT", "REQUESTS", "REQ/S", "P50", "P95", "P99", "MAX", "ERRORS"], endpoints.chain([all]))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
+fn per_second(requests: u64, seconds: f64) -> f64 {
+    requests as f64 / seconds
+}
+
+fn failed(run: &Run) -> u64 {
+    run.failures.iter().map(|failure| failure.count).sum()
+}
+
+/// Zero errors are a bound, not a zero.
+fn errors(run: &Run) -> String {
+    let rate = ErrorRate::of(failed(run), run.requests);
+    format!(
+        "errors        {} of {} ({}), at most {} with 95 % confidence",
+        rate.errors,
+        rate.requests,
+        percent(rate.rate),
+        percent(rate.upper_bound)
+    )
+}
+
+fn ms(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), millis)
+}
+
+/// A table: the first column to the left, figures to the right.
+pub(super) fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(header);
+    for row in rows {
+        table.add_row(row);
+    }
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if index > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_stand_to_the_right_below_their_names() {
+        let shown =
+            table(["NAME", "P50"], [vec!["login".into(), "1.00 ms".into()], vec!["all".into(), "250 ms".into()]]);
+        assert_eq!(shown, "NAME       P50\nlogin  1.00 ms\nall     250 ms");
+    }
+}
