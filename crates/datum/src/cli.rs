@@ -43,6 +43,10 @@ pub(crate) enum Command {
     ObjectStore(ForwardedArgs),
     /// Ask a health endpoint; exit 0 when it answers with success (a container's health command)
     Healthcheck(HealthcheckArgs),
+    /// Write the performance-envelope report of load results, Datum's own or k6's
+    Report(ReportArgs),
+    /// Compare two groups of load results, and say whether they can be told apart
+    Compare(CompareArgs),
     /// Make keys
     #[command(subcommand)]
     Keys(KeysCommand),
@@ -232,6 +236,66 @@ pub(crate) struct HealthcheckArgs {
     pub(crate) timeout_ms: u64,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Result folders, folders of several of them, or k6's outputs (json, csv, summary, end-of-test text; also gzipped)
+    #[arg(required = true, value_name = "RESULT")]
+    pub(crate) results: Vec<PathBuf>,
+    /// Where to write report.md and report.html [default: beside the results]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    /// What to write
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [ReportFormat::Md, ReportFormat::Html])]
+    pub(crate) format: Vec<ReportFormat>,
+    /// Its title [default: made from the scenarios]
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+    /// Published figures to stand beside its own [default: phase4 for runs of `datum bench phase4`, else none]
+    #[arg(long, value_enum)]
+    pub(crate) reference: Option<ReportReference>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// report.md
+    Md,
+    /// report.html, one self-contained page
+    Html,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportReference {
+    /// The performance envelope at 200 virtual users on ECS
+    Phase4,
+    /// None
+    None,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// The first group: a result, a folder of several, or several separated by commas
+    #[arg(value_name = "A", value_parser = parse_group)]
+    pub(crate) a: ResultGroup,
+    /// The second group, alike
+    #[arg(value_name = "B", value_parser = parse_group)]
+    pub(crate) b: ResultGroup,
+    /// Identical runs whose differences are noise, or the noise-floor.json of `datum bench aa`
+    #[arg(long, value_name = "RESULT", num_args = 1..)]
+    pub(crate) noise: Vec<PathBuf>,
+}
+
+/// Results that repeat one another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ResultGroup(pub(crate) Vec<PathBuf>);
+
+fn parse_group(text: &str) -> Result<ResultGroup, String> {
+    let paths: Vec<PathBuf> = text.split(',').map(PathBuf::from).collect();
+    if paths.iter().any(|path| path.as_os_str().is_empty()) {
+        return Err("a result without a name".to_owned());
+    }
+    Ok(ResultGroup(paths))
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
     /// Print a new signing key (ES256, PKCS#8, PEM) for AUTH_SIGNING_KEYS
@@ -289,6 +353,17 @@ mod tests {
         assert_eq!(up(&["--set", "A=b=c"]).expect("valid").set, [("A".to_owned(), "b=c".to_owned())]);
         assert!(up(&["--set", "A"]).is_err());
         assert_eq!(up(&["--throttle", "off"]).expect("valid").throttle, Some(Switch::Off));
+    }
+
+    #[test]
+    fn groups_to_compare_are_separated_by_commas_and_noise_is_a_list() {
+        let cli = Cli::try_parse_from(["datum", "compare", "a1,a2", "b", "--noise", "n1", "n2"]).expect("parsed");
+        let Command::Compare(compare) = cli.command else { panic!("{:?}", cli.command) };
+        assert_eq!((compare.a.0.len(), compare.b.0.len(), compare.noise.len()), (2, 1, 2));
+        assert!(Cli::try_parse_from(["datum", "compare", "a,", "b"]).is_err());
+        assert!(Cli::try_parse_from(["datum", "compare", "a"]).is_err());
+        assert!(Cli::try_parse_from(["datum", "report"]).is_err());
+        assert!(Cli::try_parse_from(["datum", "report", "a", "--format", "pdf"]).is_err());
     }
 
     #[test]

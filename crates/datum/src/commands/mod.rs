@@ -1,12 +1,15 @@
 //! One file a command.
 
+mod compare;
 mod down;
 mod find;
 mod healthcheck;
 mod logs;
 mod parts;
 mod print;
+mod report;
 mod restart;
+mod results;
 mod status;
 mod up;
 
@@ -33,6 +36,8 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Balancer(forwarded) => parts::balancer(&forwarded),
         Command::ObjectStore(forwarded) => parts::object_store(&forwarded),
         Command::Healthcheck(args) => healthcheck::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Keys(KeysCommand::Generate) => print::signing_key(),
         Command::Openapi(args) => print::openapi(args.service),
     }

@@ -2,7 +2,7 @@
 
 use crate::harness::Home;
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 14] = [
     "up",
     "down",
     "status",
@@ -13,6 +13,8 @@ const COMMANDS: [&str; 12] = [
     "balancer",
     "object-store",
     "healthcheck",
+    "report",
+    "compare",
     "keys",
     "openapi",
 ];
@@ -25,7 +27,7 @@ fn help_names_every_command_and_every_command_has_help() {
     for command in COMMANDS {
         assert!(help.stdout.contains(&format!("\n  {command}")), "{command} is missing in:\n{}", help.stdout);
     }
-    for command in ["up", "down", "status", "restart", "logs", "healthcheck", "keys", "openapi"] {
+    for command in ["up", "down", "status", "restart", "logs", "healthcheck", "report", "compare", "keys", "openapi"] {
         let help = home.run(&[command, "--help"]);
         assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""), "{command}");
         assert!(help.stdout.contains("Usage: datum"), "{command}: {}", help.stdout);

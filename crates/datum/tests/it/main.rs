@@ -7,4 +7,5 @@ mod library;
 mod lifecycle;
 mod parts;
 mod refusals;
+mod report;
 mod survival;

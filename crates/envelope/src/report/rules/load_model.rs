@@ -91,7 +91,7 @@ pub(super) const USERS_ACCOUNTED_FOR: Rule = Rule {
             said.push(warning(format!(
                 "{}: throughput, latency and think time account for {} virtual users, {} were to be active ({}).",
                 capitalised(name),
-                format::decimals(expected, 0),
+                format::decimals(expected, 1),
                 format::decimals(users, 0),
                 format::change(deviation),
             )));

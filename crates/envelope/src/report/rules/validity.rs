@@ -1,5 +1,7 @@
 //! Whether the runs may be believed at all.
 
+use std::collections::BTreeSet;
+
 use super::{Rule, capitalised, note, void, warning};
 use crate::report::document::SectionKind;
 use crate::report::facts::Facts;
@@ -124,7 +126,8 @@ fn finished(sentence: &str) -> String {
 
 pub(super) const MIXED_EXPERIMENTS: Rule = Rule {
     id: "mixed-experiments",
-    about: "Runs of one report that differ in what must be equal for a comparison: scenario, seed, driver, machine, revision.",
+    about: "Runs of one report that differ in what must be equal for a comparison: scenario, driver, machine, revision, and, in \
+            one role, the load.",
     section: SectionKind::Provenance,
     evaluate: |facts| {
         let mut said = Vec::new();
@@ -138,6 +141,18 @@ pub(super) const MIXED_EXPERIMENTS: Rule = Rule {
         differ("driver", |capsule| format!("{} {}", capsule.driver.name, capsule.driver.version));
         differ("CPU", |capsule| capsule.machine.cpu_model.clone());
         differ("revision of Datum", |capsule| capsule.datum.clone());
+        for group in &facts.groups {
+            let loads: BTreeSet<String> =
+                group.runs.iter().filter_map(|run| run.load.as_ref()).map(load_in_words).collect();
+            if loads.len() > 1 {
+                said.push(warning(format!(
+                    "The runs \"{}\" were loaded differently ({}): they do not repeat one another, and what is said of them \
+                     together is of no single load.",
+                    group.name,
+                    format::list(&loads.into_iter().collect::<Vec<_>>()),
+                )));
+            }
+        }
         let with = facts.runs.iter().filter(|run| run.capsule.is_some()).count();
         if with > 0 && with < facts.runs.len() {
             said.push(note(format!(
@@ -149,6 +164,13 @@ pub(super) const MIXED_EXPERIMENTS: Rule = Rule {
         said
     },
 };
+
+fn load_in_words(load: &Load) -> String {
+    match load {
+        Load::Closed { vus, .. } => format!("closed, {vus} users"),
+        Load::Open { arrivals_per_second } => format!("open, {} a second", format::rate(*arrivals_per_second)),
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -187,5 +209,13 @@ mod tests {
         unchecked.verified.clear();
         let run = Run { capsule: Some(unchecked), ..testing::run("a", []) };
         assert_eq!(said(&NOT_VERIFIED, &[run])[0].0, Severity::Warning);
+    }
+
+    #[test]
+    fn runs_of_one_role_under_different_loads_do_not_repeat_one_another() {
+        let open = Run { load: Some(Load::Open { arrivals_per_second: 37.0 }), ..testing::run("b", []) };
+        let sentences = said(&MIXED_EXPERIMENTS, &[testing::run("a", []), open.clone()]);
+        assert!(sentences[0].1.contains("closed, 10 users and open, 37.00 a second"), "{sentences:?}");
+        assert_eq!(said(&MIXED_EXPERIMENTS, &[open.clone(), open]), []);
     }
 }
