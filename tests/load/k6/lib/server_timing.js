@@ -7,10 +7,10 @@ export const STAGES = ['admission', 'pool', 'db', 'hash', 'idp', 's3', 'verify',
 export function parseServerTiming(header) {
   const times = {};
   for (const entry of header.split(',')) {
-    const [name, ...parameters] = entry.split(';').map((part) => part.trim());
-    const duration = parameters.find((parameter) => parameter.startsWith('dur='));
-    const ms = duration === undefined ? NaN : Number.parseFloat(duration.slice('dur='.length));
-    if (STAGES.includes(name) && ms >= 0) times[name] = ms;
+    const duration = entry.indexOf(';dur=');
+    const name = entry.slice(0, entry.indexOf(';')).trim();
+    const ms = duration < 0 ? NaN : Number.parseFloat(entry.slice(duration + ';dur='.length));
+    if (ms >= 0 && STAGES.includes(name)) times[name] = ms;
   }
   return times;
 }
