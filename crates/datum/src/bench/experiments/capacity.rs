@@ -12,7 +12,6 @@ use envelope::analysis::{
     UslFit, UslPoint, fit_usl, judge_trial,
 };
 use envelope::report::Options;
-use envelope::run::Run;
 use loadgen::scenario::{Model, Overrides, Scenario};
 
 use crate::bench::args::{CapacityArgs, SystemArgs};
@@ -148,21 +147,11 @@ impl Trials<'_> {
             }
             let run = report::read(&finished.folder)?;
             folders.push(finished.folder);
-            let (outcome, _) = judge_trial(&run, self.objectives, offered(&run).unwrap_or(rate));
+            let (outcome, _) = judge_trial(&run, self.objectives, rate);
             say(format_args!("{}", outcome_in_words(&outcome)));
             search.record(outcome);
         }
     }
-}
-
-/// The rate that really was offered: arrivals at random are never exactly as many as their rate says.
-#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
-fn offered(run: &Run) -> Option<f64> {
-    let window = run.window.as_ref()?;
-    let seconds = f64::from(window.until_second - window.from_second);
-    let within = run.series.iter().filter(|it| (window.from_second..window.until_second).contains(&it.second));
-    let offered: u64 = within.map(|it| it.work.offered).sum();
-    (offered > 0 && seconds > 0.0).then(|| offered as f64 / seconds)
 }
 
 fn trial(scenario: &Scenario, rate: f64, args: &CapacityArgs, objectives: &[Slo]) -> Result<Scenario, BenchError> {

@@ -28,12 +28,11 @@ pub(in crate::bench) async fn run(args: &BenchArgs, operator: &Operator) -> Resu
         if args.runs > 1 {
             say(format_args!("\nrun {number} of {}", args.runs));
         }
-        let one = match &args.system.target {
-            Some(url) => run::run(&spec, LoadTarget::Elsewhere(url), operator).await?,
-            None => {
-                let work = async |stack: &mut _| run::run(&spec, LoadTarget::Own(stack), operator).await;
-                with_stack(&settings, operator, work).await?
-            }
+        let one = if let Some(url) = &args.system.target {
+            run::run(&spec, LoadTarget::Elsewhere(url), operator).await?
+        } else {
+            let work = async |stack: &mut _| run::run(&spec, LoadTarget::Own(stack), operator).await;
+            with_stack(&settings, operator, work).await?
         };
         headline::show(&one, &report::write(std::slice::from_ref(&one.folder), &one.folder)?);
         finished.push(one);
