@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Restart(RestartArgs),
     /// Print the logs of tasks
     Logs(LogsArgs),
+    /// Put synthetic users into the database, so that load meets tables that are not empty
+    Populate(PopulateArgs),
     /// Put load on a system and write down what came of it
     Bench(Box<BenchArgs>),
     /// Run one task of a service in the foreground, configured by the environment
@@ -158,6 +160,33 @@ pub(crate) struct StatusArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PopulateArgs {
+    /// How many; those that are there already count, and nobody is removed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=loadgen::dataset::MAX_USERS))]
+    pub(crate) users: u64,
+    /// Which users: emails, passwords and ids follow from the seed and a number
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Distinct passwords, and precomputed hashes, that the users share
+    #[arg(
+        long, value_name = "K", default_value_t = loadgen::dataset::DEFAULT_HASHES,
+        value_parser = clap::value_parser!(u32).range(1..=100_000)
+    )]
+    pub(crate) hashes: u32,
+    /// What a hash costs, as the auth service is configured (AUTH_ARGON2_MEMORY_KIB)
+    #[arg(long, value_name = "KIB", default_value_t = 19_456, value_parser = clap::value_parser!(u32).range(8..=1_048_576))]
+    pub(crate) argon2_memory_kib: u32,
+    /// What a hash costs, as the auth service is configured (AUTH_ARGON2_ITERATIONS)
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub(crate) argon2_iterations: u32,
+    /// The database (an administrator's URL) [default: that of the running system]
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    pub(crate) database_url: Option<String>,
+    #[command(flatten)]
+    pub(crate) which: WhichArgs,
 }
 
 #[derive(Debug, Args)]

@@ -15,7 +15,7 @@ use crate::postgres::{Options, Postgres, PostgresError};
 use crate::status::{Health, PostgresStatus};
 
 /// The database of a stack.
-const DATABASE: &str = "datum";
+pub(crate) const DATABASE: &str = "datum";
 
 /// How long a start that is under way may go on after the stack was told to stop: a new cluster is nearly made by then,
 /// and half of one need not be cleaned up; a download is given up.

@@ -22,10 +22,11 @@ use nix::unistd::geteuid;
 
 use crate::error::StackError;
 use crate::options::Location;
-use crate::postgres::remove_data;
+use crate::postgres::{remove_data, superuser_url};
+use crate::postgres_keeper::DATABASE;
 use crate::registry;
 use crate::service::TaskId;
-use crate::status::StackStatus;
+use crate::status::{PostgresStatus, StackStatus};
 
 /// A new database with its write-ahead log takes about 50 MiB; below this a start would end half-way.
 const NEEDED_MIB: u64 = 256;
@@ -184,6 +185,16 @@ pub fn write_status(state_dir: &Path, status: &StackStatus) -> io::Result<()> {
 #[must_use]
 pub fn read_status(state_dir: &Path) -> Option<StackStatus> {
     serde_json::from_slice(&fs::read(state_dir.join("stack.json")).ok()?).ok()
+}
+
+/// An administrator's URL of a running stack's own database. Holds the password: not for logs. `None` where the stack uses a
+/// database that was given to it.
+///
+/// # Errors
+/// The password cannot be read.
+pub fn database_url(state_dir: &Path, status: &StackStatus) -> io::Result<Option<String>> {
+    let url = |server: &PostgresStatus| superuser_url(&state_dir.join(POSTGRES), server.port, DATABASE);
+    status.postgres.as_ref().map(url).transpose()
 }
 
 /// Whether a running stack holds a folder.

@@ -6,6 +6,7 @@ mod find;
 mod healthcheck;
 mod logs;
 mod parts;
+mod populate;
 mod print;
 mod report;
 mod restart;
@@ -30,6 +31,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Restart(args) => restart::run(&args),
         Command::Logs(args) => logs::run(&args),
+        Command::Populate(args) => populate::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Task(args) => parts::task(&args),
         Command::Migrate(forwarded) => parts::migrate(&forwarded),

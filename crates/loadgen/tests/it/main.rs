@@ -3,4 +3,5 @@
 mod driving;
 mod failures;
 mod models;
+mod populating;
 mod stub;

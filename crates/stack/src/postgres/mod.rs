@@ -275,6 +275,22 @@ impl Postgres {
     }
 }
 
+/// The superuser's URL of a database on a server that another process runs, from the folder of its data and its port. Holds the
+/// password: not for logs.
+///
+/// # Errors
+///
+/// There is no such folder, or this user may not read it.
+pub fn superuser_url(data_dir: &Path, port: u16, database: &str) -> std::io::Result<String> {
+    let place = match std::fs::read_to_string(data_dir.join("location")) {
+        Ok(text) => PathBuf::from(text.trim_end_matches('\n')),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => data_dir.to_owned(),
+        Err(error) => return Err(error),
+    };
+    let password = std::fs::read_to_string(place.join("superuser.password"))?;
+    Ok(format!("postgres://postgres:{}@127.0.0.1:{port}/{database}", password.trim()))
+}
+
 /// All that is done before the server runs, and its start.
 fn prepare(options: &Options, account: &Account, binaries: &Binaries) -> Result<Postgres, PostgresError> {
     let data_dir = &options.data_dir;
