@@ -11,6 +11,8 @@ use crate::statistics::{ErrorRate, Sample};
 pub(super) struct Group<'a> {
     /// What it is called: the role, and the tasks where it takes both to tell it from another.
     pub(super) name: String,
+    /// What it is called in a sentence: `the 3 runs "steady state"`, `the run`.
+    pub(super) title: String,
     /// Tasks per service, where known and equal.
     pub(super) tasks: Option<u32>,
     /// Whether its runs are those that count.
@@ -24,6 +26,11 @@ impl<'a> Group<'a> {
     pub(super) fn throughput(&self) -> Option<Sample> {
         let rates: Vec<f64> = self.runs.iter().filter_map(|run| run.throughput).collect();
         Sample::of(&rates)
+    }
+
+    /// Whether all its runs were loaded alike, as far as is known: only then do they repeat one another.
+    pub(super) fn is_loaded_alike(&self) -> bool {
+        self.runs.windows(2).all(|pair| matches!(pair, [one, other] if one.load == other.load))
     }
 
     /// Latency of all its requests.
@@ -80,8 +87,13 @@ pub(super) fn groups(runs: &[Run]) -> Vec<Group<'_>> {
             _ => group.role.clone(),
         };
         let steady = if says_so { group.is_steady_state() } else { group.tasks == most_tasks };
-        let members = group.runs.iter().filter_map(|index| runs.get(*index)).collect();
-        Group { name, tasks: group.tasks, steady, runs: members }
+        let members: Vec<&Run> = group.runs.iter().filter_map(|index| runs.get(*index)).collect();
+        let title = match members.len() {
+            1 if runs.len() == 1 => "the run".to_owned(),
+            1 => format!("the run \"{name}\""),
+            many => format!("the {many} runs \"{name}\""),
+        };
+        Group { name, title, tasks: group.tasks, steady, runs: members }
     };
     found.iter().map(group).collect()
 }
@@ -131,6 +143,15 @@ mod tests {
 
     fn run(role: Option<&str>, tasks: Option<u32>) -> Run {
         Run { role: role.map(str::to_owned), tasks_per_service: tasks, ..testing::run("run", []) }
+    }
+
+    #[test]
+    fn a_group_is_called_by_its_role_and_a_single_run_by_nothing_else() {
+        let (steady, other) = (run(Some("steady state"), None), run(Some("other"), None));
+        let titles = |runs: &[Run]| -> Vec<String> { groups(runs).into_iter().map(|group| group.title).collect() };
+        assert_eq!(titles(&[steady.clone(), steady.clone()]), ["the 2 runs \"steady state\""]);
+        assert_eq!(titles(&[steady.clone(), other]), ["the run \"steady state\"", "the run \"other\""]);
+        assert_eq!(titles(&[steady]), ["the run"]);
     }
 
     fn named(runs: &[Run]) -> Vec<(String, usize, bool)> {

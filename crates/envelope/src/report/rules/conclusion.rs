@@ -1,7 +1,7 @@
 //! What follows from all of it.
 
 use super::bottleneck;
-use super::{Rule, note, warning};
+use super::{Rule, capitalised, note, warning};
 use crate::report::document::SectionKind;
 use crate::report::format;
 use crate::result::Load;
@@ -38,9 +38,8 @@ pub(super) const WHAT_THE_RUNS_SHOW: Rule = Rule {
             )
         };
         vec![note(format!(
-            "The runs \"{}\" ({}): {} requests a second; {latency}; {errors}.",
-            group.name,
-            group.runs.len(),
+            "{}: {} requests a second; {latency}; {errors}.",
+            capitalised(&group.title),
             format::rate(rate.mean),
         ))]
     },
@@ -52,6 +51,10 @@ pub(super) const CAPACITY_STATEMENT: Rule = Rule {
             it carried at most where a resource was at its limit.",
     section: SectionKind::Conclusion,
     evaluate: |facts| {
+        if !facts.capacities.is_empty() {
+            // A search says more than its trials do.
+            return vec![];
+        }
         let Some(group) = facts.main_group() else { return vec![] };
         let usable: Vec<&Run> = group.runs.iter().copied().filter(|run| run.void.is_empty()).collect();
         let highest = usable.iter().filter_map(|run| run.throughput).reduce(f64::max);

@@ -13,9 +13,9 @@ pub(super) const ERRORS_BOUND: Rule = Rule {
     section: SectionKind::Errors,
     evaluate: |facts| {
         let mut said = Vec::new();
-        let all = facts.groups.iter().map(|group| ("the runs", group.name.as_str(), group.errors()));
-        for (_, name, rate) in all.filter(|(_, _, rate)| rate.requests > 0) {
-            said.push(note(bound_in_words(&format!("In the runs \"{name}\""), rate)));
+        let all = facts.groups.iter().map(|group| (&group.title, group.errors()));
+        for (title, rate) in all.filter(|(_, rate)| rate.requests > 0) {
+            said.push(note(bound_in_words(&format!("In {title}"), rate)));
         }
         if facts.groups.len() > 1 {
             let table = error_table(facts.runs);

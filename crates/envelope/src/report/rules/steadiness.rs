@@ -65,13 +65,12 @@ pub(super) const RUNS_REPEAT: Rule = Rule {
     section: SectionKind::Throughput,
     evaluate: |facts| {
         let mut said = Vec::new();
-        for group in facts.groups.iter().filter(|group| group.runs.len() > 1) {
+        for group in facts.groups.iter().filter(|group| group.runs.len() > 1 && group.is_loaded_alike()) {
             let Some(sample) = group.throughput() else { continue };
             let Some(spread) = sample.spread() else { continue };
             let sentence = format!(
-                "The {} runs \"{}\" lie within {} of one another around {} requests a second",
-                sample.count,
-                group.name,
+                "{} lie within {} of one another around {} requests a second",
+                capitalised(&group.title),
                 format::percent(spread),
                 format::rate(sample.mean),
             );
@@ -91,6 +90,7 @@ mod tests {
     use super::*;
     use crate::report::document::Severity;
     use crate::report::testing::{figures, run};
+    use crate::result::Load;
     use crate::run::Window;
 
     #[test]
@@ -114,5 +114,8 @@ mod tests {
         assert!(steady[0].1.contains("0.25 %") && steady[0].1.contains("222.04"), "{steady:?}");
         assert_eq!(said(&RUNS_REPEAT, &runs([222.35, 190.0, 221.97]))[0].0, Severity::Warning);
         assert_eq!(said(&RUNS_REPEAT, &runs([1.0, 1.0, 1.0])[..1]), []);
+        let mut under_another_load = runs([222.35, 190.0, 221.97]);
+        under_another_load[1].load = Some(Load::Closed { vus: 100, think_time_mean_seconds: 0.82 });
+        assert_eq!(said(&RUNS_REPEAT, &under_another_load), [], "they do not repeat one another");
     }
 }

@@ -112,6 +112,9 @@ fn by_sentence(facts: &Facts<'_>, of: fn(&Run) -> &Vec<String>) -> Vec<String> {
         }
     }
     let with_names = |sentence: &String| {
+        if facts.runs.len() == 1 {
+            return finished(sentence);
+        }
         let names = facts.names_of(|run| of(run).contains(sentence)).unwrap_or_default();
         format!("{}: {}", capitalised(&names), finished(sentence))
     };
@@ -141,14 +144,15 @@ pub(super) const MIXED_EXPERIMENTS: Rule = Rule {
         differ("driver", |capsule| format!("{} {}", capsule.driver.name, capsule.driver.version));
         differ("CPU", |capsule| capsule.machine.cpu_model.clone());
         differ("revision of Datum", |capsule| capsule.datum.clone());
-        for group in &facts.groups {
+        // The trials of a search are loaded differently on purpose.
+        for group in facts.groups.iter().filter(|group| facts.capacities.is_empty() && !group.is_loaded_alike()) {
             let loads: BTreeSet<String> =
                 group.runs.iter().filter_map(|run| run.load.as_ref()).map(load_in_words).collect();
             if loads.len() > 1 {
                 said.push(warning(format!(
-                    "The runs \"{}\" were loaded differently ({}): they do not repeat one another, and what is said of them \
+                    "{} were loaded differently ({}): they do not repeat one another, and what is said of them \
                      together is of no single load.",
-                    group.name,
+                    capitalised(&group.title),
                     format::list(&loads.into_iter().collect::<Vec<_>>()),
                 )));
             }

@@ -15,9 +15,9 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
         if found.is_empty() {
             let stages = format::list(&STAGES.iter().map(ToString::to_string).collect::<Vec<_>>());
             blocks.push(Block::Text(format!(
-                "Runs \"{}\": {stages} and {UNATTRIBUTED} are {NOT_RECORDED}; the answers carried no Server-Timing, or the \
+                "Of {}, {stages} and {UNATTRIBUTED} are {NOT_RECORDED}; the answers carried no Server-Timing, or the \
                  source does not keep it.",
-                group.name
+                group.title
             )));
             continue;
         }
@@ -34,7 +34,7 @@ fn chart(group: &Group<'_>, found: &[Breakdown]) -> Stages {
         parts: found.parts.iter().map(|part| StagePart { stage: part.stage.clone(), share: part.share }).collect(),
     };
     Stages {
-        title: format!("Where the mean of each endpoint goes, runs \"{}\"", group.name),
+        title: format!("Where the mean of each endpoint goes, {}", group.title),
         bars: found.iter().map(bar).collect(),
     }
 }
@@ -42,9 +42,9 @@ fn chart(group: &Group<'_>, found: &[Breakdown]) -> Stages {
 fn table(group: &Group<'_>, found: &[Breakdown]) -> Table {
     let mut table = Table::new(
         format!(
-            "Stages in the runs \"{}\": share of the mean, mean over all requests, and percentiles of those that passed the \
+            "Stages of {}: share of the mean, mean over all requests, and percentiles of those that passed the \
              stage, in milliseconds",
-            group.name
+            group.title
         ),
         &["Endpoint", "Stage", "#Share", "#Mean", "#p50", "#p95", "#p99", "#Max"],
     );

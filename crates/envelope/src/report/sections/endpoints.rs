@@ -11,7 +11,7 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
     let mut blocks = Vec::new();
     for group in &facts.groups {
         if group.endpoints().is_empty() {
-            blocks.push(Block::Text(format!("The endpoints of the runs \"{}\" are {NOT_RECORDED}.", group.name)));
+            blocks.push(Block::Text(format!("The endpoints of {} are {NOT_RECORDED}.", group.title)));
             continue;
         }
         let reference = facts.reference.filter(|_| group.steady);
@@ -22,7 +22,7 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
             .map(|name| (name.to_owned(), group.of_endpoint(name, |endpoint| Some(&endpoint.latency)).histogram))
             .collect();
         let curves = latencies.iter().map(|(name, histogram)| (name.clone(), histogram.as_ref()));
-        let title = format!("Latency by percentile and endpoint, runs \"{}\"", group.name);
+        let title = format!("Latency by percentile and endpoint, {}", group.title);
         blocks.extend(Distribution::of(title, curves).map(Chart::Distribution).map(Block::Chart));
     }
     blocks
@@ -30,7 +30,7 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
 
 fn table(group: &Group<'_>, reference: Option<&Reference>) -> Table {
     let mut table = Table::new(
-        format!("Endpoints in the runs \"{}\", latency in milliseconds", group.name),
+        format!("Endpoints of {}, latency in milliseconds", group.title),
         &[
             "Endpoint",
             "#Requests",

@@ -13,7 +13,7 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
         &["Runs", "#Requests", "#Min", "#Mean", "#p50", "#p90", "#p95", "#p99", "#p99.9", "#Max"],
     );
     for group in facts.groups.iter().filter(|group| group.runs.len() > 1 || facts.runs.len() == 1) {
-        table.push(row(&group.name, &group.overall()));
+        table.push(row(&group.title, &group.overall()));
     }
     if facts.runs.len() > 1 {
         for (run, name) in facts.runs_with_names() {

@@ -36,17 +36,18 @@ fn statistics(facts: &Facts<'_>) -> Table {
     );
     let mut row = |name: String, sample: Option<Sample>| {
         let Some(sample) = sample else { return };
-        let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+        // A single figure has no scatter, which is not the same as none.
+        let of_several = |value: Option<String>| value.filter(|_| sample.count > 1).unwrap_or_else(|| "-".to_owned());
         table.push(vec![
             name,
             sample.count.to_string(),
             format::rate(sample.mean),
             format::rate(sample.min),
             format::rate(sample.max),
-            format::rate(sample.population_deviation),
-            or_dash(sample.sample_deviation.map(format::rate)),
-            or_dash(sample.coefficient_of_variation().map(format::percent)),
-            or_dash(sample.spread().map(format::percent)),
+            of_several(Some(format::rate(sample.population_deviation))),
+            of_several(sample.sample_deviation.map(format::rate)),
+            of_several(sample.coefficient_of_variation().map(format::percent)),
+            of_several(sample.spread().map(format::percent)),
         ]);
     };
     let all: Vec<f64> = facts.runs.iter().filter_map(|run| run.throughput).collect();

@@ -139,7 +139,9 @@ fn nice_step(raw: f64) -> f64 {
         return 1.0;
     }
     let power = 10_f64.powf(raw.log10().floor());
-    let factor = [1.0, 2.0, 2.5, 5.0].into_iter().find(|factor| raw <= factor * power * 1.000_001);
+    // Seconds and requests are counted in whole numbers: 2.5 only where it is one.
+    let usable = |factor: &f64| raw <= factor * power * 1.000_001 && (factor.fract() == 0.0 || power >= 10.0);
+    let factor = [1.0, 2.0, 2.5, 5.0].into_iter().find(usable);
     factor.unwrap_or(10.0) * power
 }
 
@@ -162,6 +164,7 @@ mod tests {
         assert_eq!(Scale::from_zero(0.0), Scale::Linear(0.0, 1.0));
         assert_eq!(Scale::from_zero(f64::NAN), Scale::Linear(0.0, 1.0));
         assert_eq!(Scale::from_zero(222.0).ticks(5), [0.0, 100.0, 200.0, 300.0]);
+        assert_eq!(Scale::Linear(0.0, 25.0).ticks(10), [0.0, 5.0, 10.0, 15.0, 20.0, 25.0], "whole seconds");
         assert_eq!(Scale::Linear(0.0, 200.0).ticks(6), [0.0, 50.0, 100.0, 150.0, 200.0]);
     }
 
