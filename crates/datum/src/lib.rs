@@ -8,6 +8,8 @@ mod api_page;
 mod bench;
 mod cli;
 mod commands;
+#[cfg(test)]
+mod documented;
 mod terminal;
 
 use std::process::ExitCode;
