@@ -4,7 +4,7 @@
 //! driver's CPU is what one core sustains.
 
 #[path = "../tests/it/stub.rs"]
-#[expect(dead_code, reason = "tests use more of it")]
+#[allow(dead_code, reason = "tests use more of it")]
 mod stub;
 
 use std::io::Read;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::Answer;
 
-/// A problem's `code` is a word of snake_case; anything else is not counted apart, or a hostile server could fill the memory.
+/// A problem's `code` is a word in lower case with underscores; anything else is not counted apart, or a hostile server could fill the memory.
 const MAX_CODE_BYTES: usize = 64;
 
 /// No answer came.

@@ -69,14 +69,12 @@ impl Client {
 
     /// Sends a request and receives the whole answer.
     pub(crate) async fn send(&mut self, request: Prepared) -> Result<Answer, Failure> {
-        match timeout(self.timeouts.request, self.exchange(request)).await {
-            Ok(outcome) => outcome,
-            Err(_) => {
-                // The answer may still come: it must not be taken for the next one's.
-                self.connection = None;
-                Err(nobody("timeout"))
-            }
+        if let Ok(outcome) = timeout(self.timeouts.request, self.exchange(request)).await {
+            return outcome;
         }
+        // The answer may still come: it must not be taken for the next one's.
+        self.connection = None;
+        Err(nobody("timeout"))
     }
 
     async fn exchange(&mut self, mut request: Prepared) -> Result<Answer, Failure> {

@@ -63,8 +63,8 @@ pub(super) async fn compute(
         {
             working.spawn_blocking(move || hash(seed, index, size, cost).map(|phc| (index, phc)));
         }
-        let Some(hashed) = working.join_next().await else { return Ok(hashes) };
-        let (index, phc) = hashed.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
+        let Some(finished) = working.join_next().await else { return Ok(hashes) };
+        let (index, phc) = finished.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?;
         hashes[index as usize] = phc;
         done += 1;
         progress(done);

@@ -27,7 +27,7 @@ pub fn user_id(seed: u64, n: u64) -> Uuid {
     Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection that spreads every bit.
+/// The finaliser of `SplitMix64` (Steele, Lea, Flood 2014): a bijection that spreads every bit.
 fn scramble(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

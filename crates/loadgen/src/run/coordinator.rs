@@ -100,8 +100,8 @@ pub async fn run(
 /// What cannot be known from the scenario alone.
 fn check(plan: &Plan) -> Result<Target, LoadError> {
     let refuse = |reason: String| Err(LoadError::Plan(reason));
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if plan.tag.is_empty() || plan.tag.len() > MAX_TAG_BYTES || !plan.tag.bytes().all(plain) {
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if plan.tag.is_empty() || plan.tag.len() > MAX_TAG_BYTES || !plan.tag.bytes().all(is_allowed) {
         return refuse(format!("the tag must be 1 to {MAX_TAG_BYTES} lower-case letters, digits and hyphens"));
     }
     let users = plan.scenario.virtual_users();

@@ -47,7 +47,7 @@ pub struct Timeouts {
 impl Default for Timeouts {
     /// 10 s, 60 s (k6's default), 30 s (k6's `gracefulStop`).
     fn default() -> Self {
-        Self { connect: Duration::from_secs(10), request: Duration::from_secs(60), drain: Duration::from_secs(30) }
+        Self { connect: Duration::from_secs(10), request: Duration::from_mins(1), drain: Duration::from_secs(30) }
     }
 }
 

@@ -249,3 +249,87 @@ impl Counting {
 pub(super) fn empty_interval(second: u32) -> Interval {
     Interval { second, ..Interval::default() }
 }
+
+#[cfg(test)]
+mod tests {
+    use envelope::result::Answerer;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::client::ServerTiming;
+    use crate::user::Person;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn exchange(started: Instant, ended: Instant, outcome: Result<ServerTiming, Failure>) -> Exchange {
+        Exchange { started, ended, outcome, person: Person::Own(0) }
+    }
+
+    fn timing(text: &'static str) -> ServerTiming {
+        let headers = [(http::HeaderName::from_static("server-timing"), http::HeaderValue::from_static(text))];
+        ServerTiming::of(&headers.into_iter().collect())
+    }
+
+    fn counted(count: impl FnOnce(&Recorder, Instant)) -> Vec<Interval> {
+        let (passed, mut passing) = mpsc::unbounded_channel();
+        let epoch = Instant::now();
+        let recorder = Recorder::new(0, epoch, People::default(), passed);
+        count(&recorder, epoch);
+        drop(recorder);
+        std::iter::from_fn(|| passing.try_recv().ok())
+            .map(|passed| {
+                let mut interval = empty_interval(passed.second);
+                passed.counted.merge_into(&mut interval);
+                interval
+            })
+            .collect()
+    }
+
+    /// A request that was due 500 ms before the driver began it, and then took 20 ms, 5 of them on the server.
+    #[test]
+    fn latency_counts_from_where_the_model_says_and_the_unattributed_rest_from_the_actual_start() {
+        let intervals = counted(|recorder, epoch| {
+            let started = epoch + SECOND / 2;
+            let late = exchange(started, started + Duration::from_millis(20), Ok(timing("db;dur=4, total;dur=5")));
+            recorder.began(started, started - epoch);
+            recorder.ended(Endpoint::Login, &late, epoch);
+            recorder.finish(epoch + SECOND, 1);
+        });
+        let [interval] = intervals.as_slice() else { panic!("{intervals:?}") };
+        let login = &interval.endpoints["login"];
+        let near = |found: Option<f64>, expected: f64| (found.unwrap() / expected - 1.0).abs() < 0.002;
+        assert!(near(login.latency.max_ms(), 520.0), "{:?}", login.latency.max_ms());
+        assert!(near(login.unattributed.max_ms(), 15.0), "{:?}", login.unattributed.max_ms());
+        assert!(near(interval.generator.lateness.max_ms(), 500.0));
+        assert!(near(login.stages["db"].max_ms(), 4.0));
+    }
+
+    #[test]
+    fn a_request_counts_in_the_second_in_which_it_ended_and_quiet_seconds_are_there() {
+        let intervals = counted(|recorder, epoch| {
+            recorder.began(epoch, Duration::ZERO);
+            let long = exchange(epoch, epoch + SECOND * 5 / 2, Ok(ServerTiming::default()));
+            recorder.ended(Endpoint::Upload, &long, epoch);
+            recorder.finish(epoch + SECOND * 3, 4);
+        });
+        let work: Vec<(u64, u64)> = intervals.iter().map(|it| (it.work.started, it.work.completed)).collect();
+        assert_eq!(work, [(1, 0), (0, 0), (0, 1), (0, 0)]);
+        assert!(intervals[2].endpoints.contains_key("upload") && intervals[1].endpoints.is_empty());
+    }
+
+    #[test]
+    fn causes_without_end_do_not_fill_the_memory_and_are_all_counted() {
+        let intervals = counted(|recorder, epoch| {
+            for number in 0..1_000 {
+                let failure =
+                    Failure { status: Some(500), code: format!("made_up_{number}"), answerer: Answerer::Unknown };
+                recorder.ended(Endpoint::GetUser, &exchange(epoch, epoch, Err(failure)), epoch);
+            }
+            recorder.finish(epoch + SECOND, 1);
+        });
+        let failures = &intervals[0].endpoints["get-user"].failures;
+        assert!(failures.len() <= MAX_CAUSES + 1, "{}", failures.len());
+        assert_eq!(failures.iter().map(|it| it.count).sum::<u64>(), 1_000);
+        assert_eq!(intervals[0].endpoints["get-user"].failed_latency.count(), 1_000);
+    }
+}

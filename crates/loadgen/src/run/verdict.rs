@@ -165,7 +165,9 @@ mod tests {
 
     fn latencies(millis: &[f64]) -> Latencies {
         let mut latencies = Latencies::new();
-        millis.iter().for_each(|ms| latencies.record(Duration::from_secs_f64(ms / 1_000.0)));
+        for ms in millis {
+            latencies.record(Duration::from_secs_f64(ms / 1_000.0));
+        }
         latencies
     }
 

@@ -36,7 +36,7 @@ impl Segment {
     }
 
     fn area(&self) -> f64 {
-        (self.from + self.to) / 2.0 * self.length
+        f64::midpoint(self.from, self.to) * self.length
     }
 
     /// Seconds into the segment at which the area from its beginning is `area`, which must be within the segment's.

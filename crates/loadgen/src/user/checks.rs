@@ -60,7 +60,7 @@ pub(super) fn is_stored(answer: &Answer, body: &[u8], payload: &Payload) -> Resu
     if document.size_bytes != payload.bytes.len() as u64 {
         return Err(check_failed(answer, "size"));
     }
-    if document.sha256 != payload.sha256 { Err(check_failed(answer, "sha256")) } else { Ok(()) }
+    if document.sha256 == payload.sha256 { Ok(()) } else { Err(check_failed(answer, "sha256")) }
 }
 
 #[cfg(test)]

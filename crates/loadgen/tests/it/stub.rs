@@ -111,8 +111,9 @@ impl Stub {
     }
 
     /// For long runs: no list of requests.
+    #[allow(dead_code, reason = "the example that measures the driver runs long, no test does")]
     pub(crate) fn forget_requests(&self) {
-        *self.shared.log.lock().unwrap() = None;
+        *self.shared.log.lock().expect("no panic") = None;
     }
 
     pub(crate) fn connections(&self) -> u64 {
@@ -121,7 +122,7 @@ impl Stub {
 
     /// Path and caller (by token, else by the body's email) of every request so far.
     pub(crate) fn requests(&self) -> Vec<(String, String)> {
-        self.shared.log.lock().unwrap().clone().unwrap_or_default()
+        self.shared.log.lock().expect("no panic").clone().unwrap_or_default()
     }
 }
 
@@ -146,12 +147,12 @@ struct HungUp;
 
 async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Response<Full<Bytes>>, HungUp> {
     let number = shared.requests.fetch_add(1, Ordering::Relaxed);
-    let rule = Arc::clone(&shared.rule.lock().unwrap());
+    let rule = Arc::clone(&shared.rule.lock().expect("no panic"));
     let act = rule(number, request.uri().path());
     let (head, body) = request.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let caller = caller(head.headers.get(AUTHORIZATION), &body);
-    if let Some(log) = &mut *shared.log.lock().unwrap() {
+    if let Some(log) = &mut *shared.log.lock().expect("no panic") {
         log.push((head.uri.path().to_owned(), caller.clone()));
     }
     let (mut timing, mut closes) = (TIMING, false);
