@@ -42,6 +42,7 @@ fn verdict(findings: &[(SectionKind, Finding)]) -> Verdict {
         those.map(|(_, finding)| finding.clone()).collect()
     };
     let (voids, warnings) = (of(Severity::Void), of(Severity::Warning));
+    let figures = findings.iter().map(|(_, finding)| finding).find(|finding| finding.rule == rules::FIGURES).cloned();
     let only_capacity = voids.iter().all(|finding| finding.rule == rules::CAPACITY_VOID);
     match (voids.is_empty(), warnings.is_empty()) {
         (false, _) => Verdict {
@@ -52,6 +53,7 @@ fn verdict(findings: &[(SectionKind, Finding)]) -> Verdict {
                 "These runs, or some of them, say nothing about the system.".to_owned()
             },
             reasons: voids,
+            figures,
         },
         (true, false) => Verdict {
             standing: Standing::Qualified,
@@ -60,11 +62,13 @@ fn verdict(findings: &[(SectionKind, Finding)]) -> Verdict {
                 format::plural(warnings.len(), "reservation", "reservations")
             ),
             reasons: warnings,
+            figures,
         },
         (true, true) => Verdict {
             standing: Standing::Sound,
             headline: "No rule found a reason to doubt these figures.".to_owned(),
             reasons: vec![],
+            figures,
         },
     }
 }
@@ -136,6 +140,8 @@ mod tests {
         assert_eq!(document.verdict.standing, Standing::Void);
         assert_eq!(document.verdict.reasons[0].rule, "generator-bound");
         let text = markdown(&document);
+        let figures = document.verdict.figures.as_ref().map(|finding| finding.sentence.as_str());
+        assert!(figures.is_some_and(|text| text.starts_with("The 3 runs \"steady state\": 222.04")), "{figures:?}");
         let verdict = text.find("Verdict: VOID").unwrap();
         assert!(verdict < text.find("## Context").unwrap(), "the verdict comes first");
         for line in

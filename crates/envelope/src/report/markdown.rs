@@ -49,6 +49,9 @@ impl Page {
         for reason in &document.verdict.reasons {
             let _ = write!(quote, "\n>\n> - {}", finding(reason));
         }
+        if let Some(figures) = &document.verdict.figures {
+            let _ = write!(quote, "\n>\n> {}", finding(figures));
+        }
         self.line(&quote);
     }
 
@@ -100,6 +103,7 @@ mod tests {
                 standing: Standing::Void,
                 headline: "Nothing follows.".into(),
                 reasons: vec![Finding { rule: "worst", severity: Severity::Void, sentence: "It is void.".into() }],
+                figures: Some(Finding { rule: "figures", severity: Severity::Note, sentence: "12 a second.".into() }),
             },
             sections: vec![Section {
                 kind: SectionKind::Context,
@@ -115,6 +119,8 @@ of a test
 > **Verdict: VOID.** Nothing follows.
 >
 > - **Void:** It is void. (`worst`)
+>
+> 12 a second. (`figures`)
 
 ## Context
 

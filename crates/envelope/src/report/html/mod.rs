@@ -52,7 +52,7 @@ impl Page {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
              <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-             <header>\n<p class=\"kind\">Performance envelope</p>\n<h1>{title}</h1>\n<p class=\"subtitle\">{subtitle}</p>\n\
+             <header>\n<h1>{title}</h1>\n<p class=\"subtitle\">{subtitle}</p>\n\
              </header>\n"
         );
     }
@@ -75,6 +75,9 @@ impl Page {
                 let _ = writeln!(self.text, "<li>{}</li>", sentence(reason));
             }
             self.push("</ul>\n");
+        }
+        if let Some(figures) = &document.verdict.figures {
+            let _ = writeln!(self.text, "<p class=\"figures\">{}</p>", sentence(figures));
         }
         self.push("</aside>\n");
     }

@@ -104,6 +104,9 @@ pub(super) fn descriptions() -> impl Iterator<Item = (&'static str, &'static str
     RULES.iter().map(|rule| (rule.id, rule.about))
 }
 
+/// The rule that says the figures which one looks for first.
+pub(super) const FIGURES: &str = conclusion::WHAT_THE_RUNS_SHOW.id;
+
 /// The rule that voids what is said about capacity, and nothing else.
 pub(super) const CAPACITY_VOID: &str = load_model::GENERATOR_BOUND.id;
 
