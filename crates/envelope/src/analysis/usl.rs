@@ -314,6 +314,15 @@ mod tests {
     }
 
     #[test]
+    fn what_grows_faster_than_linear_gets_no_negative_cost() {
+        let fit =
+            fit_usl(&points([100.0, 0.05, -0.0005], &LEVELS, |index| if index % 2 == 0 { 0.005 } else { -0.005 }));
+        let fit = fit.unwrap();
+        assert!(fit.kappa.value >= 0.0 && fit.kappa.interval.low >= 0.0 && fit.sigma.interval.low >= 0.0, "{fit:?}");
+        assert_eq!(fit.peak, None);
+    }
+
+    #[test]
     fn two_task_counts_are_refused_however_often_they_were_measured() {
         let found = fit_usl(&points([100.0, 0.1, 0.0], &[1.0, 1.0, 2.0, 2.0, 2.0], |_| 0.0));
         assert_eq!(found, Err(UslRefusal::TooFewLevels { distinct: 2 }));

@@ -27,6 +27,7 @@ pub(super) fn second(interval: &Interval) -> Second {
         second: interval.second,
         work: interval.work,
         active_vus: interval.active_vus,
+        longest_silence_ms: interval.longest_silence_ms,
         requests: latency.count() + failed,
         failed,
         mean_ms: latency.mean_ms(),

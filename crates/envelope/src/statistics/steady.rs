@@ -211,6 +211,16 @@ mod tests {
     }
 
     #[test]
+    fn a_drift_that_the_scatter_hides_is_found_by_its_trend() {
+        let drift: Vec<f64> = (0..180)
+            .map(|second| 200.0 + 60.0 * noise(second) + f64::from(u32::try_from(second).unwrap()) / 6.0)
+            .collect();
+        let found = find_steady_state(&drift, &level(180, 75.0));
+        let SteadyState::NeverReached { reason } = found else { panic!("{found:?}") };
+        assert!(reason.contains("still changes by +"), "{reason}");
+    }
+
+    #[test]
     fn another_level_in_the_last_half_is_never_steady() {
         let late = seconds(180, |second| if second < 120 { 150.0 } else { 222.0 });
         let found = find_steady_state(&late, &level(180, 75.0));

@@ -24,14 +24,10 @@ pub(in crate::import) fn read(path: &Path) -> Result<Run, ImportError> {
 }
 
 fn parse(text: &str) -> Result<Totals, (u64, String)> {
-    let (mut totals, mut parent, mut of_a_part) = (Totals::default(), String::new(), false);
+    let (mut totals, mut parent) = (Totals::default(), String::new());
     for (line, number) in text.lines().zip(1..) {
         let line = without_colours(line);
         let line = line.trim();
-        if let Some(section) = line.strip_prefix('█') {
-            // The full summary repeats all metrics for each scenario and group, after the totals.
-            of_a_part = section.trim_start().starts_with("SCENARIO") || section.trim_start().starts_with("GROUP");
-        }
         if let Some(seconds) =
             line.strip_prefix("running (").and_then(|rest| rest.split(')').next()).and_then(milliseconds)
         {
@@ -40,7 +36,7 @@ fn parse(text: &str) -> Result<Totals, (u64, String)> {
         if totals.arrivals_per_second.is_none() && line.starts_with("* ") {
             totals.arrivals_per_second = arrivals(line);
         }
-        let Some((name, rest)) = metric_line(line).filter(|_| !of_a_part) else { continue };
+        let Some((name, rest)) = metric_line(line) else { continue };
         let full_name = if name.starts_with('{') {
             format!("{parent}{name}")
         } else {

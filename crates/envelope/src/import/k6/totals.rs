@@ -32,7 +32,8 @@ struct Entry {
 pub(super) type Figures = BTreeMap<String, f64>;
 
 impl Totals {
-    /// Adds a metric by its full name, `http_req_duration{endpoint:login}`; the first of a name stands.
+    /// Adds a metric by its full name, `http_req_duration{endpoint:login}`. The first of a name stands: the full text
+    /// repeats all of them for each scenario and group, after the totals.
     pub(super) fn add(&mut self, full_name: &str, figures: Figures) {
         let (name, tags) = match full_name.split_once('{') {
             Some((name, tags)) => (name, self::tags(tags.trim_end().trim_end_matches('}'))),
