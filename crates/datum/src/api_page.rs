@@ -21,7 +21,7 @@ pub fn merged_openapi() -> OpenApi {
     let mut info = Info::new("Datum", env!("CARGO_PKG_VERSION"));
     info.description = Some(
         "Register, log in, see who you are, keep documents. Every error is an RFC 9457 problem; every answer carries \
-         `x-request-id` and `Server-Timing`."
+         `x-request-id`, and every answer of a service `Server-Timing`."
             .to_owned(),
     );
     Service::ALL

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT, HOST, SERVER, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, Uri, Version};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
 use tower::ServiceExt;
 
@@ -62,9 +62,16 @@ pub(super) async fn serve(
             }
             let request = Request::from_parts(parts, axum::body::Body::new(body));
             let Ok(mut response) = pages.clone().oneshot(request).await;
-            response.headers_mut().insert(SERVER, SERVER_NAME);
             meters::answered(response.status().as_u16());
-            response.map(|body| AnswerBody::pages(body, &session))
+            // A router says no without a word; here every error has one shape.
+            match response.status() {
+                StatusCode::NOT_FOUND => own(Refusal::no_rule(), &request_id, &session),
+                StatusCode::METHOD_NOT_ALLOWED => own(Refusal::method("GET, HEAD"), &request_id, &session),
+                _ => {
+                    response.headers_mut().insert(SERVER, SERVER_NAME);
+                    response.map(|body| AnswerBody::pages(body, &session))
+                }
+            }
         }
         Ok(Answerer::Live) => {
             body.skip();

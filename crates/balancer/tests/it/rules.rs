@@ -100,8 +100,11 @@ async fn pages_are_answered_by_whoever_was_given_for_them() {
     assert_eq!((reply.status, reply.text()), (200, "the page"));
     assert_eq!(reply.header("server"), Some("datum-balancer"));
     assert!(reply.header("x-request-id").is_some());
-    // The page's own 404, and not the balancer's problem.
-    assert_eq!(wire.get("/openapi.json").await.header("content-type"), None);
+    // What is no page is refused as everything else is, also where the router has no words for it.
+    assert_eq!(wire.get("/openapi.json").await.problem(), "not_found");
+    let refused = wire.post("/docs/index.html", "").await;
+    assert_eq!(refused.refusal(), (405, "method_not_allowed".to_owned()));
+    assert_eq!(refused.header("allow"), Some("GET, HEAD"));
 }
 
 #[tokio::test]
