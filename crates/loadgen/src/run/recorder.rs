@@ -30,6 +30,8 @@ pub(super) struct Second {
     pub(super) work: Work,
     pub(super) active: u32,
     pub(super) lateness: Option<Latencies>,
+    /// The longest stretch that ended in it, in which requests were under way and none ended.
+    silence: Option<Duration>,
     slots: [Slot; SLOTS],
     /// CPU of this thread.
     pub(super) thread_cpu: Duration,
@@ -114,6 +116,12 @@ impl Second {
         interval.work.dropped += self.work.dropped;
         interval.active_vus += self.active;
         interval.generator.cpu_seconds += self.process_cpu.as_secs_f64();
+        // All were silent only as long as the thread that was silent for the shortest time.
+        let silence = self.silence.map(|silence| u32::try_from(silence.as_millis()).unwrap_or(u32::MAX));
+        interval.longest_silence_ms = match (interval.longest_silence_ms, silence) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
         if let Some(lateness) = self.lateness {
             interval.generator.lateness.merge(&lateness);
         }
@@ -144,6 +152,9 @@ struct Counting {
     number: u32,
     current: Box<Second>,
     active: u32,
+    in_flight: u64,
+    /// When the last request ended, or the first one began after none was under way.
+    silent_since: Instant,
     people: People,
     thread_cpu: CpuMeter,
     process_cpu: Option<CpuMeter>,
@@ -159,6 +170,8 @@ impl Recorder {
             number: 0,
             current: Box::default(),
             active: 0,
+            in_flight: 0,
+            silent_since: epoch,
             people,
             thread_cpu: CpuMeter::start(usage::Of::Thread),
             process_cpu: (thread == 0).then(|| CpuMeter::start(usage::Of::Process)),
@@ -182,6 +195,10 @@ impl Recorder {
         let mut counting = self.counting(now);
         counting.current.work.offered += 1;
         counting.current.work.started += 1;
+        if counting.in_flight == 0 {
+            counting.silent_since = now;
+        }
+        counting.in_flight += 1;
         count(&mut counting.current.lateness, late);
     }
 
@@ -196,6 +213,10 @@ impl Recorder {
     pub(super) fn ended(&self, endpoint: Endpoint, exchange: &Exchange, counted_from: Instant) {
         let mut counting = self.counting(exchange.ended);
         counting.current.work.completed += 1;
+        let silence = exchange.ended.saturating_duration_since(counting.silent_since);
+        counting.current.silence = counting.current.silence.max(Some(silence));
+        counting.silent_since = exchange.ended;
+        counting.in_flight = counting.in_flight.saturating_sub(1);
         counting.current.slots[endpoint as usize].record(exchange, counted_from);
         counting.people.saw(exchange.person);
     }
@@ -283,6 +304,24 @@ mod tests {
                 interval
             })
             .collect()
+    }
+
+    #[test]
+    fn silence_is_where_requests_are_under_way_and_none_ends() {
+        let intervals = counted(|recorder, epoch| {
+            let at = |millis| epoch + Duration::from_millis(millis);
+            let run = |from, until| {
+                recorder.ended(Endpoint::Login, &exchange(at(from), at(until), Ok(timing("total;dur=5"))), at(from));
+            };
+            // Nothing is under way until 700 ms: that is no silence. Then two are, and one of them ends at once.
+            recorder.began(at(700), Duration::ZERO);
+            recorder.began(at(710), Duration::ZERO);
+            run(700, 720);
+            run(710, 1_900);
+            recorder.finish(epoch + SECOND * 3, 3);
+        });
+        let silences: Vec<_> = intervals.iter().map(|interval| interval.longest_silence_ms).collect();
+        assert_eq!(silences, [Some(20), Some(1_180), None]);
     }
 
     /// A request that was due 500 ms before the driver began it, and then took 20 ms, 5 of them on the server.
