@@ -144,6 +144,8 @@ pub struct Second {
     pub work: Work,
     /// Virtual users.
     pub active_vus: u32,
+    /// The longest stretch that ended in it and in which requests were under way and none ended, in milliseconds.
+    pub longest_silence_ms: Option<u32>,
     /// Requests that ended, well or not.
     pub requests: u64,
     /// Those that failed.

@@ -15,6 +15,10 @@ pub struct Interval {
     pub work: Work,
     /// Virtual users: those of a closed model at the end of the second; in an open one, those that were busy.
     pub active_vus: u32,
+    /// The longest stretch that ended in this second and in which requests were under way and none ended, in milliseconds;
+    /// `None` if no request ended in it, or the driver does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_silence_ms: Option<u32>,
     /// What the driver itself used.
     pub generator: GeneratorInterval,
     /// By the scenario's endpoint names (`login`, `get-user`, …).

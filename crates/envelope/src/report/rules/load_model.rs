@@ -112,25 +112,38 @@ pub(super) const CLOSED_MODEL_STALL: Rule = Rule {
             if closed(run).is_none() || requests_a_second(run) < QUIET {
                 continue;
             }
-            let stalls = stalls(measured(run));
-            let (Some(longest), Some(first)) = (stalls.iter().map(|stall| stall.1).max(), stalls.first()) else {
+            let stalls = stalls(run);
+            let (Some(longest), Some(first)) = (stalls.iter().map(|stall| stall.1).reduce(f64::max), stalls.first())
+            else {
                 continue;
             };
-            let seconds: u32 = stalls.iter().map(|stall| stall.1).sum();
+            let seconds: f64 = stalls.iter().map(|stall| stall.1).sum();
             said.push(warning(format!(
                 "{} stalled: in {} of the measured time no request ended while virtual users were active ({}, the longest {}, \
                  the first at second {}). The model is closed: users waited instead of sending, each counts the stall once, and \
                  the percentiles are better than what arriving users would have met. Measure stalls in an open model.",
                 capitalised(name),
-                format::seconds(f64::from(seconds)),
+                format::seconds(seconds),
                 format::plural(stalls.len(), "stall", "stalls"),
-                format::seconds(f64::from(longest)),
+                format::seconds(longest),
                 first.0,
             )));
         }
         said
     },
 };
+
+/// Shorter silences are not called a stall.
+const STALL_MS: u32 = 1_000;
+
+/// Second and length in seconds of every stall. Where the driver does not say how long it was silent, whole seconds tell.
+fn stalls(run: &Run) -> Vec<(u32, f64)> {
+    if measured(run).any(|second| second.longest_silence_ms.is_some()) {
+        let silence = |second: &Second| second.longest_silence_ms.filter(|silence| *silence >= STALL_MS);
+        return measured(run).filter_map(|it| Some((it.second, f64::from(silence(it)?) / 1_000.0))).collect();
+    }
+    empty_seconds(measured(run)).into_iter().map(|(second, length)| (second, f64::from(length))).collect()
+}
 
 /// The seconds of a run's window; all of them where there is none.
 fn measured(run: &Run) -> impl Iterator<Item = &Second> {
@@ -150,7 +163,7 @@ fn requests_a_second(run: &Run) -> f64 {
 
 /// First second and length of every stretch without an end of a request while users were active. A second that the source
 /// left out, because nothing happened in it, belongs to the stretch.
-fn stalls<'a>(seconds: impl Iterator<Item = &'a Second>) -> Vec<(u32, u32)> {
+fn empty_seconds<'a>(seconds: impl Iterator<Item = &'a Second>) -> Vec<(u32, u32)> {
     let mut stalls: Vec<(u32, u32)> = Vec::new();
     let mut begun: Option<u32> = None;
     let mut before: Option<&Second> = None;
@@ -265,6 +278,21 @@ mod tests {
         assert_eq!(said(&GENERATOR_BOUND, &[untold("a", 222.04, 75.28)]), [], "one run alone implies nothing");
     }
 
+    /// A stall need not begin with a second: half of two is one.
+    #[test]
+    fn a_driver_that_says_how_long_it_was_silent_finds_every_stall() {
+        let seconds = |silence| {
+            let silent =
+                |number, silence| crate::run::Second { longest_silence_ms: Some(silence), ..second(number, 50, 10) };
+            vec![silent(0, 30), silent(1, 40), silent(2, silence), silent(3, 35)]
+        };
+        let stalled = Run { series: seconds(1_002), ..run("a", []) };
+        let sentences = said(&CLOSED_MODEL_STALL, &[stalled]);
+        assert!(sentences[0].1.contains("1 stall, the longest 1.00 s, the first at second 2"), "{sentences:?}");
+        let short = Run { series: seconds(999), ..run("a", []) };
+        assert_eq!(said(&CLOSED_MODEL_STALL, &[short]), []);
+    }
+
     #[test]
     fn a_second_without_an_answer_is_a_stall_in_a_closed_run_only() {
         let series = vec![second(0, 50, 10), second(1, 0, 10), second(2, 0, 10), second(3, 50, 10), second(4, 0, 0)];
@@ -280,9 +308,9 @@ mod tests {
 
     #[test]
     fn seconds_that_a_source_leaves_out_and_the_last_ones_count() {
-        let found = stalls([second(0, 5, 10), second(3, 5, 10), second(4, 0, 10)].iter());
+        let found = empty_seconds([second(0, 5, 10), second(3, 5, 10), second(4, 0, 10)].iter());
         assert_eq!(found, [(1, 2), (4, 1)]);
-        assert_eq!(stalls([second(0, 5, 0), second(3, 5, 10)].iter()), []);
+        assert_eq!(empty_seconds([second(0, 5, 0), second(3, 5, 10)].iter()), []);
     }
 
     #[test]
