@@ -7,6 +7,7 @@ use super::format;
 use super::group::{Group, groups};
 use super::reference::Reference;
 use crate::analysis::{Capacity, capacity_evidence_of, think_time_of};
+use crate::as_float;
 use crate::laws::{CapacityEvidence, ThinkTime};
 use crate::result::{Capsule, Load};
 use crate::run::Run;
@@ -86,6 +87,18 @@ impl<'a> Facts<'a> {
     pub(super) fn distinct<T: Ord>(&self, of: impl Fn(&'a Capsule) -> Option<T>) -> BTreeSet<T> {
         self.runs.iter().filter_map(|run| run.capsule.as_ref()).filter_map(of).collect()
     }
+}
+
+/// Arrivals a second that an open run was really offered in its window: phases of one run have factors of the rate that its
+/// load states. `None` for closed runs and where no seconds are known.
+pub(super) fn offered_rate(run: &Run) -> Option<f64> {
+    if !matches!(run.load, Some(Load::Open { .. })) {
+        return None;
+    }
+    let window = run.window.as_ref().map(|window| window.from_second..window.until_second);
+    let measured = run.series.iter().filter(|at| window.as_ref().is_none_or(|window| window.contains(&at.second)));
+    let (seconds, offered) = measured.fold((0_u64, 0), |(seconds, all), at| (seconds + 1, all + at.work.offered));
+    (seconds > 0 && offered > 0).then(|| as_float(offered) / as_float(seconds))
 }
 
 /// Whether the source of a run says what the think time was, be it none. k6's outputs do not.

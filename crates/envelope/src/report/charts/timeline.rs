@@ -216,7 +216,7 @@ impl Timeline {
         for (second, name) in &self.marks {
             let x = time.at(f64::from(*second));
             marks.extend(panels.map(|(top, bottom)| Element::line((x, top), (x, bottom), "mark")));
-            marks.push(Element::label((x + 4.0, panels[0].1 - 6.0), "start", "tick", name));
+            marks.push(Element::label((x + 4.0, panels[0].0 + 12.0), "start", "tick halo", name));
         }
         marks
     }

@@ -3,6 +3,7 @@
 use super::{Rule, capitalised, note, warning};
 use crate::analysis::{Capacity, CapacityOutcome, OperatingPoint, TrialOutcome};
 use crate::report::document::SectionKind;
+use crate::report::facts::offered_rate;
 use crate::report::format;
 use crate::report::group::tasks_in_words;
 use crate::result::Load;
@@ -33,7 +34,7 @@ pub(super) const OPERATING_POINT_UNKNOWN: Rule = Rule {
                 "{} shows one arrival rate, {} a second (achieved {}): no more than that the system was at this point, not \
                  where its knee is. \"datum bench capacity\" searches for it.",
                 capitalised(name),
-                format::rate(arrivals_per_second),
+                format::rate(offered_rate(run).unwrap_or(arrivals_per_second)),
                 format::or_missing(run.throughput.map(format::rate)),
             )));
         }

@@ -1,5 +1,7 @@
 //! Whether the measured seconds are of one state, and the runs of one experiment.
 
+use std::collections::BTreeSet;
+
 use super::{Rule, capitalised, note, warning};
 use crate::report::document::SectionKind;
 use crate::report::format;
@@ -11,20 +13,26 @@ pub(super) const STEADY_STATE_NEVER_REACHED: Rule = Rule {
             for trend on the rest): its figures depend on when it was stopped.",
     section: SectionKind::Throughput,
     evaluate: |facts| {
-        let mut said = Vec::new();
-        for (run, name) in facts.runs_with_names() {
-            if let Some(WindowRule::NeverReached { reason }) = run.window.as_ref().map(|window| &window.found) {
-                said.push(warning(format!(
-                    "{} never reached a steady state ({}): its figures are of the whole measured phase and would be others \
-                     in a longer run.",
-                    capitalised(name),
-                    reason.trim_end_matches('.'),
-                )));
-            }
-        }
-        said
+        let reasons: BTreeSet<&str> = facts.runs.iter().filter_map(why_never).collect();
+        let sentence = |reason: &str| {
+            let names = facts.names_of(|run| why_never(run) == Some(reason))?;
+            Some(warning(format!(
+                "{} never reached a steady state ({}): the figures are of the whole measured phase and would be others in a \
+                 longer run.",
+                capitalised(&names),
+                reason.trim_end_matches('.'),
+            )))
+        };
+        reasons.into_iter().filter_map(sentence).collect()
     },
 };
+
+fn why_never(run: &Run) -> Option<&str> {
+    match run.window.as_ref().map(|window| &window.found) {
+        Some(WindowRule::NeverReached { reason }) => Some(reason),
+        _ => None,
+    }
+}
 
 pub(super) const WARM_UP_DISCARDED: Rule = Rule {
     id: "warm-up-discarded",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use time::format_description::well_known::Rfc3339;
 
 use crate::report::document::{Block, Table};
-use crate::report::facts::Facts;
+use crate::report::facts::{Facts, offered_rate};
 use crate::report::format::{self, NOT_RECORDED};
 use crate::report::group::tasks_in_words;
 use crate::result::{Capsule, Completion, Load, StackFacts};
@@ -126,7 +126,11 @@ fn vus(run: &Run) -> Option<String> {
 fn arrivals(run: &Run) -> Option<String> {
     match run.load.as_ref()? {
         Load::Closed { .. } => Some("none: closed".to_owned()),
-        Load::Open { arrivals_per_second } => Some(format::rate(*arrivals_per_second)),
+        Load::Open { arrivals_per_second } => {
+            let stated = format::rate(*arrivals_per_second);
+            let offered = offered_rate(run).map(|rate| format!("{stated} stated, {} offered", format::rate(rate)));
+            Some(offered.unwrap_or(stated))
+        }
     }
 }
 
@@ -163,7 +167,7 @@ fn void(run: &Run) -> String {
 mod tests {
     use super::*;
     use crate::report::Options;
-    use crate::report::testing::{capsule, figures, run};
+    use crate::report::testing::{capsule, figures, run, second};
 
     fn table(runs: &[Run]) -> Table {
         match blocks(&Facts::new(runs, &Options::default())).remove(0) {
@@ -192,5 +196,20 @@ mod tests {
         assert_eq!(row("Started (UTC)"), ["2026-11-30 21:00:00", NOT_RECORDED]);
         assert_eq!(row("Identities"), ["10", NOT_RECORDED]);
         assert_eq!(row("Think time, mean"), ["none", "0.820 s"]);
+    }
+
+    #[test]
+    fn what_was_offered_in_the_window_stands_beside_what_was_stated() {
+        let at = |at: u32, offered: u64| crate::run::Second {
+            work: crate::result::Work { offered, ..crate::result::Work::default() },
+            ..second(at, 0, 1)
+        };
+        let window = Window { from_second: 1, until_second: 3, found: WindowRule::WholePhase };
+        let series = vec![at(0, 100), at(1, 190), at(2, 210), at(3, 100)];
+        let load = Some(Load::Open { arrivals_per_second: 100.0 });
+        let phase = Run { window: Some(window), series, load, ..run("2x", []) };
+        let table = table(&[phase]);
+        let row = table.rows.iter().find(|row| row[0] == "Arrivals a second").unwrap();
+        assert_eq!(row[1], "100.00 stated, 200.00 offered");
     }
 }

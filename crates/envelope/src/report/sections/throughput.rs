@@ -25,7 +25,8 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
 
 fn timeline(run: &Run, name: &str) -> Option<Chart> {
     let chart = Timeline::of(run)?;
-    let role = run.role.as_ref().map_or_else(String::new, |role| format!(" ({role})"));
+    let other_than_name = run.role.as_ref().filter(|role| role.as_str() != name);
+    let role = other_than_name.map_or_else(String::new, |role| format!(" ({role})"));
     Some(Chart::Timeline(Timeline { title: format!("{name}{role}: throughput and latency over time"), ..chart }))
 }
 
