@@ -127,7 +127,9 @@ async fn of_parallel_registrations_on_two_tasks_one_succeeds_and_the_rest_are_to
     }
     assert_eq!(one.count("SELECT count(*) FROM auth.users").await, 1);
     one.session("ada@example.com", &format!("password number {winner}")).await;
-    assert_eq!(one.hasher.counters().started() + two.hasher.counters().started(), 3, "one hash a task, and the login");
+    let hashes = one.hasher.counters().started() + two.hasher.counters().started();
+    // A task that comes to it late finds the account and hashes nothing.
+    assert!((2..=3).contains(&hashes), "{hashes}: at most one hash a task, and the login");
 }
 
 #[tokio::test]
