@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use envelope::result::{Interval, Latencies, PhaseKind};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use loadgen::run::SET_UP;
+use envelope::result::SET_UP;
 use loadgen::scenario::Schedule;
 
 use crate::terminal::{can_redraw, say};

@@ -8,7 +8,7 @@ use envelope::report::reference::PHASE_4;
 use envelope::report::{self, Document, Options};
 use envelope::result::{Capsule, Latencies, PhaseKind, read_intervals};
 use envelope::run::Run;
-use loadgen::run::SET_UP;
+use envelope::result::SET_UP;
 use service_kit::clock::{Clock, SystemClock};
 
 use super::capsule;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::as_float;
-use crate::result::{EndpointInterval, Failure, FailureCount, Interval, Latencies};
+use crate::result::{EndpointInterval, Failure, FailureCount, Interval, Latencies, SET_UP};
 use crate::run::{Endpoint, GeneratorSecond, LatencySummary, Second, Window, WindowRule};
 use crate::statistics::{SteadyState, find_steady_state};
 
@@ -19,7 +19,7 @@ pub(super) struct Figures {
 pub(super) fn second(interval: &Interval) -> Second {
     let mut latency = Latencies::new();
     let mut failed = 0;
-    for endpoint in interval.endpoints.values() {
+    for (_, endpoint) in interval.endpoints.iter().filter(|(name, _)| *name != SET_UP) {
         latency.merge(&endpoint.latency);
         failed += endpoint.failed_latency.count();
     }
@@ -99,10 +99,12 @@ impl Merged {
             .endpoints
             .into_iter()
             .map(|(name, merged)| {
-                overall.merge(&merged.latency);
-                requests += merged.latency.count() + merged.failed_latency.count();
                 let of_endpoint = add_up(merged.failures);
-                failures.extend(of_endpoint.iter().cloned());
+                if name != SET_UP {
+                    overall.merge(&merged.latency);
+                    requests += merged.latency.count() + merged.failed_latency.count();
+                    failures.extend(of_endpoint.iter().cloned());
+                }
                 let endpoint = Endpoint {
                     latency: LatencySummary::of(merged.latency),
                     failed: LatencySummary::of(merged.failed_latency),

@@ -49,6 +49,10 @@ pub struct GeneratorInterval {
     pub lateness: Latencies,
 }
 
+/// The endpoint name of what a driver sends outside the scenario's mix, such as renewing a token in mid-run. It has a row of
+/// its own and is in no total: how often it happens is the driver's affair.
+pub const SET_UP: &str = "set-up";
+
 /// One endpoint in one second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EndpointInterval {

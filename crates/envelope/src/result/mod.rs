@@ -18,4 +18,4 @@ pub use capsule::{
 };
 pub use folder::{FolderError, IntervalWriter, Intervals, read_capsule, read_intervals, write_capsule};
 pub use histogram::{HIGHEST_MICROS, HistogramError, Latencies};
-pub use interval::{Answerer, EndpointInterval, Failure, FailureCount, GeneratorInterval, Interval, Work};
+pub use interval::{Answerer, EndpointInterval, Failure, FailureCount, GeneratorInterval, Interval, SET_UP, Work};

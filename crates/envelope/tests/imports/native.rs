@@ -4,7 +4,7 @@ use std::path::Path;
 use envelope::import::{read, read_phases};
 use envelope::result::{
     Answerer, Capsule, Completion, EndpointInterval, Failure, FailureCount, Interval, IntervalWriter, Latencies, Phase,
-    PhaseKind, Work, write_capsule,
+    PhaseKind, SET_UP, Work, write_capsule,
 };
 use envelope::run::{SourceKind, WindowRule};
 
@@ -74,6 +74,25 @@ fn write(folder: &Path, capsule: &Capsule, intervals: impl IntoIterator<Item = I
         writer.append(&interval).expect("a line");
     }
     write_capsule(folder, capsule).expect("a capsule");
+}
+
+#[test]
+fn what_was_sent_outside_the_mix_has_a_row_and_is_in_no_total() {
+    let folder = tempfile::tempdir().unwrap();
+    let seconds = (0..60).map(|second| {
+        let mut interval = interval(second, 99, 50);
+        let renewals = self::interval(second, 7, 3_000).endpoints.remove("login").unwrap();
+        interval.endpoints.insert(SET_UP.to_owned(), renewals);
+        interval
+    });
+    write(folder.path(), &capsule(vec![phase(PhaseKind::Measure, 0, 60)]), seconds);
+
+    let run = read(folder.path()).unwrap();
+    assert_eq!((run.requests, run.overall.count), (60 * 100, 60 * 99));
+    assert_eq!(run.failures.iter().map(|it| it.count).sum::<u64>(), 60);
+    assert_eq!(run.endpoints[SET_UP].latency.count, 60 * 7);
+    assert!(run.series.iter().all(|second| second.requests == 100 && second.failed == 1));
+    assert!(run.overall.max.unwrap() < 100.0);
 }
 
 #[test]

@@ -18,4 +18,4 @@ mod worker;
 
 pub use coordinator::run;
 pub use outcome::{Event, LoadError, Outcome};
-pub use plan::{Plan, SET_UP, Timeouts};
+pub use plan::{Plan, Timeouts};

@@ -8,10 +8,6 @@ use url::Url;
 use crate::dataset::Dataset;
 use crate::scenario::Scenario;
 
-/// The name in results of requests outside the mix: a token that had to be renewed while the load went on. They are no
-/// part of the scenario's work.
-pub const SET_UP: &str = "set-up";
-
 /// A run.
 #[derive(Debug, Clone)]
 pub struct Plan {

@@ -11,11 +11,11 @@ use envelope::result::{EndpointInterval, Failure, FailureCount, Interval, Latenc
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::identities::People;
-use super::plan::SET_UP;
 use super::usage::{self, CpuMeter};
 use crate::client::STAGES;
 use crate::scenario::Endpoint;
 use crate::user::Exchange;
+use envelope::result::SET_UP;
 
 /// The endpoints of the mix, and what is outside it.
 const SLOTS: usize = Endpoint::ALL.len() + 1;

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use envelope::result::{Interval, Latencies, Work};
 
-use super::plan::SET_UP;
 use crate::scenario::{Model, Scenario};
+use envelope::result::SET_UP;
 
 /// A thread that is busy for this share of its time is a bottleneck.
 const BUSY_THREAD: f64 = 0.9;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use envelope::result::{Answerer, Failure, FailureCount, Interval, Work};
-use loadgen::run::SET_UP;
+use envelope::result::SET_UP;
 use serde::Deserialize;
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
