@@ -294,6 +294,9 @@ pub(crate) struct CheckDriversArgs {
     /// Virtual users
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20)]
     pub(crate) vus: u32,
+    /// Think time in seconds, the same after each request
+    #[arg(long, value_name = "SECONDS", value_parser = parse_think_time, default_value = "0.2")]
+    pub(crate) think_time: f64,
     /// Length of each measured phase
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "60s")]
     pub(crate) duration: u32,
@@ -303,6 +306,9 @@ pub(crate) struct CheckDriversArgs {
     /// The k6 program
     #[arg(long, value_name = "PATH", default_value = "k6")]
     pub(crate) k6: PathBuf,
+    /// Users put into the database before, for a scenario that acts as them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) users: Option<u64>,
     /// Compare get-user-only with wrk as well, with this program
     #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = "wrk")]
     pub(crate) wrk: Option<PathBuf>,

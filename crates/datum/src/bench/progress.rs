@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
+use envelope::result::SET_UP;
 use envelope::result::{Interval, Latencies, PhaseKind};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use envelope::result::SET_UP;
 use loadgen::scenario::Schedule;
 
 use crate::terminal::{can_redraw, say};

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use envelope::import;
 use envelope::report::reference::PHASE_4;
 use envelope::report::{self, Document, Options};
+use envelope::result::SET_UP;
 use envelope::result::{Capsule, Latencies, PhaseKind, read_intervals};
 use envelope::run::Run;
-use envelope::result::SET_UP;
 use service_kit::clock::{Clock, SystemClock};
 
 use super::capsule;

@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use envelope::result::{Answerer, Failure, FailureCount, Interval, Work};
 use envelope::result::SET_UP;
+use envelope::result::{Answerer, Failure, FailureCount, Interval, Work};
 use serde::Deserialize;
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
