@@ -44,7 +44,7 @@ fn an_experiment_like_the_references_is_described_and_its_limit_named() {
         &text,
         &[
             "> **Verdict: VOID.** These runs say nothing about what the system can carry.",
-            "200 virtual users who think for 0.820 s cannot send more than 243.90 requests a second",
+            "200 virtual users who think for 0.820 s on average cannot send more than 243.90 requests a second",
             "| Role | exploratory | exploratory | steady state | steady state | steady state |",
             "| Pool, min/max per task | 5/20 each | 5/14 each | 5/14 each | 5/14 each | 5/14 each |",
             "| CPU quota per task | 512 units (0.50 vCPU) each |",

@@ -33,15 +33,18 @@ fn bound_in_words(facts: &Facts<'_>, group: &Group<'_>) -> Option<String> {
         ""
     };
     let which = facts.names_of(|other| std::ptr::eq(other, run)).unwrap_or_default();
+    let share = evidence.share_of_bound?;
+    let chance = if share > 1.0 { " (think times are random, and this run's were a little shorter)" } else { "" };
     Some(format!(
-        "Nothing about capacity follows from {names}: {} virtual users who think for {}{implied} cannot send more than {} requests a second \
-         however fast the system is; {which} sent {} at a mean latency of {}, {} of that bound.",
+        "Nothing about capacity follows from {names}: {} virtual users who think for {} on average{implied} cannot send more than {} \
+         requests a second in the long run, however fast the system is; {which} sent {} at a mean latency of {}, {} of that \
+         bound{chance}.",
         format::decimals(evidence.users, 0),
         format::seconds(evidence.think_time),
         format::rate(evidence.bound?),
         format::rate(evidence.throughput),
         format::ms(evidence.response_time * 1000.0),
-        format::percent(evidence.share_of_bound?),
+        format::percent(share),
     ))
 }
 
@@ -272,7 +275,7 @@ mod tests {
         };
         let sentences = said(&GENERATOR_BOUND, &[untold("a", 222.04, 75.28), untold("b", 190.49, 232.05)]);
         assert_eq!(sentences.len(), 1, "{sentences:?}");
-        for part in ["0.822 s, as their figures imply", "243.41", "91 %", "follows from a:"] {
+        for part in ["0.822 s on average, as their figures imply", "243.41", "91 %", "follows from a:"] {
             assert!(sentences[0].1.contains(part), "{part} is missing: {sentences:?}");
         }
         assert_eq!(said(&GENERATOR_BOUND, &[untold("a", 222.04, 75.28)]), [], "one run alone implies nothing");
