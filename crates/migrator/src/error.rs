@@ -17,6 +17,29 @@ pub enum MigrateError {
         /// What the last attempt said.
         source: sqlx::Error,
     },
+    /// The server, or the network before it, will not have us: trying again could not help.
+    #[error("PostgreSQL cannot be connected to: {0}")]
+    Refused(#[source] sqlx::Error),
+    /// A running system uses the role.
+    #[error(
+        "the role {role}, which belongs to the whole server, is used by the system in {user}: \
+         another password would lock its tasks out"
+    )]
+    RoleInUse {
+        /// The role's name.
+        role: String,
+        /// Where a person finds the system.
+        user: String,
+    },
+    /// The role is there, and no system has written down that it is its own.
+    #[error(
+        "the role {role}, which belongs to the whole server, exists already, and nothing says that it is free: \
+         another password would lock out whoever uses it"
+    )]
+    RoleOfUnknown {
+        /// The role's name.
+        role: String,
+    },
     /// Another migrator worked longer than we were told to wait.
     #[error("another migrator has held the lock for {} s ({holder}); it is still working, or hangs", waited.as_secs())]
     Locked {

@@ -7,6 +7,7 @@
 
 mod error;
 mod lock;
+mod ownership;
 mod program;
 mod progress;
 mod roles;
@@ -24,6 +25,7 @@ use sqlx::{
 
 use error::Doing;
 pub use error::MigrateError;
+pub use ownership::{Owner, release_roles};
 pub use program::main;
 pub use progress::{Applied, Progress, Report};
 pub use roles::RolePasswords;
@@ -77,6 +79,8 @@ pub struct Migrator {
     passwords: RolePasswords,
     connect_wait: Duration,
     lock_wait: Duration,
+    owner: Option<Owner>,
+    take_over: bool,
 }
 
 impl Migrator {
@@ -88,6 +92,8 @@ impl Migrator {
             passwords,
             connect_wait: DEFAULT_CONNECT_WAIT,
             lock_wait: DEFAULT_LOCK_WAIT,
+            owner: None,
+            take_over: false,
         }
     }
 
@@ -102,6 +108,14 @@ impl Migrator {
     #[must_use]
     pub fn lock_wait(mut self, wait: Duration) -> Self {
         self.lock_wait = wait;
+        self
+    }
+
+    /// Refuses to change the passwords of roles that are not `owner`'s, and writes it down on those that are; with
+    /// `take_over` whoever else has them loses them. Without an owner nobody is asked.
+    #[must_use]
+    pub fn owned_by(mut self, owner: Owner, take_over: bool) -> Self {
+        (self.owner, self.take_over) = (Some(owner), take_over);
         self
     }
 
@@ -139,6 +153,10 @@ impl Migrator {
         connection: &mut PgConnection,
         progress: &mut (dyn FnMut(Progress<'_>) + Send),
     ) -> Result<Report, MigrateError> {
+        match &self.owner {
+            Some(owner) => ownership::claim(connection, &self.schemas, owner, self.take_over).await?,
+            None => ownership::disown(connection).await?,
+        }
         roles::establish(connection, &self.schemas, &self.passwords).await?;
         progress(Progress::RolesReady);
         let mut report = Report::default();
@@ -216,8 +234,19 @@ fn check(schema: &Schema, recorded: &HashMap<i64, std::borrow::Cow<'static, [u8]
     }
 }
 
+/// Whether a URL's scheme is PostgreSQL's. sqlx takes any, and connects to whatever listens there.
+#[must_use]
+pub fn is_postgres_url(url: &str) -> bool {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("postgres" | "postgresql"))
+}
+
 /// Connects, trying again while the server is not there yet.
 async fn connect(admin_url: &str, wait: Duration) -> Result<PgConnection, MigrateError> {
+    if !is_postgres_url(admin_url) {
+        let scheme = "its scheme is neither postgres nor postgresql";
+        return Err(MigrateError::Url(sqlx::Error::Configuration(scheme.into())));
+    }
     let options = PgConnectOptions::from_str(admin_url).map_err(MigrateError::Url)?.application_name("datum-migrator");
     let start = Instant::now();
     let mut connection = loop {
@@ -227,8 +256,11 @@ async fn connect(admin_url: &str, wait: Duration) -> Result<PgConnection, Migrat
             Ok(Err(error)) => error,
             Err(_) => sqlx::Error::PoolTimedOut,
         };
+        if !may_pass(&error) {
+            return Err(MigrateError::Refused(error));
+        }
         let waited = start.elapsed();
-        if waited >= wait || !may_pass(&error) {
+        if waited >= wait {
             return Err(MigrateError::Connect { waited, source: error });
         }
         tokio::time::sleep(Duration::from_millis(200)).await;

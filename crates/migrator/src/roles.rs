@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How often a statement is repeated that collided with another migrator's.
-const ATTEMPTS: u32 = 20;
+pub(crate) const ATTEMPTS: u32 = 20;
 
 /// The passwords of the services' roles. Letters of any kind; kept by PostgreSQL as SCRAM verifiers.
 #[derive(Debug, Clone)]
@@ -99,7 +99,7 @@ async fn establish_role(connection: &mut PgConnection, role: &str, password: &Se
     if !exists {
         match repeatedly(connection, &format!("CREATE ROLE {role} LOGIN PASSWORD '{verifier}'")).await {
             // Another migrator was faster between the two statements.
-            Err(error) if code(&error).as_deref() == Some("42710") => {}
+            Err(error) if is_made_already(&error) => {}
             outcome => return outcome,
         }
     }
@@ -107,12 +107,12 @@ async fn establish_role(connection: &mut PgConnection, role: &str, password: &Se
 }
 
 /// Executes a statement again while it only collided with another session's change of the same catalog row.
-async fn repeatedly(connection: &mut PgConnection, statement: &str) -> Result<(), sqlx::Error> {
+pub(crate) async fn repeatedly(connection: &mut PgConnection, statement: &str) -> Result<(), sqlx::Error> {
     let mut attempt = 1;
     loop {
         match connection.execute(AssertSqlSafe(statement)).await {
             Err(error) if attempt < ATTEMPTS && collided(&error) => {
-                tokio::time::sleep(Duration::from_millis(10) * attempt).await;
+                pause(attempt).await;
                 attempt += 1;
             }
             outcome => return outcome.map(drop),
@@ -120,7 +120,12 @@ async fn repeatedly(connection: &mut PgConnection, statement: &str) -> Result<()
     }
 }
 
-fn collided(error: &sqlx::Error) -> bool {
+/// Longer after each attempt, so that two which collide do not go on in step.
+pub(crate) async fn pause(attempt: u32) {
+    tokio::time::sleep(Duration::from_millis(10) * attempt).await;
+}
+
+pub(crate) fn collided(error: &sqlx::Error) -> bool {
     let Some(error) = error.as_database_error() else { return false };
     match error.code().as_deref() {
         // unique_violation in a catalog, serialization_failure, deadlock_detected
@@ -129,6 +134,11 @@ fn collided(error: &sqlx::Error) -> bool {
         Some("XX000") => error.message().contains("concurrently"),
         _ => false,
     }
+}
+
+/// Whether a role is there that was not a moment ago: `duplicate_object`.
+pub(crate) fn is_made_already(error: &sqlx::Error) -> bool {
+    code(error).as_deref() == Some("42710")
 }
 
 fn code(error: &sqlx::Error) -> Option<String> {

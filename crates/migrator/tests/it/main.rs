@@ -3,6 +3,7 @@
 
 mod concurrency;
 mod history;
+mod ownership;
 mod privileges;
 mod program;
 mod tls;

@@ -73,6 +73,26 @@ fn a_server_that_is_not_there_is_given_up_with_1_and_without_the_password() {
 }
 
 #[test]
+fn a_url_of_another_database_is_refused_before_anything_is_asked() {
+    // Whoever were to connect would be seen here.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("mysql://admin:hunter2hunter2@{}/datum", listener.local_addr().unwrap());
+    let variables = [
+        ("MIGRATOR_DATABASE_URL", url.as_str()),
+        ("DATUM_AUTH_DB_PASSWORD", "a"),
+        ("DATUM_ACTOR_DB_PASSWORD", "b"),
+        ("DATUM_DOCUMENT_DB_PASSWORD", "c"),
+    ];
+    let output = migrator(&variables, &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let printed = text(&output.stderr);
+    assert!(printed.contains("neither postgres nor postgresql"), "{printed}");
+    assert!(!printed.contains("hunter2"), "{printed}");
+    assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "it connected");
+}
+
+#[test]
 fn help_lists_every_variable() {
     let output = migrator(&[], &["--help"]);
     assert_eq!(output.status.code(), Some(0));
