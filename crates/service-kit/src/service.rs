@@ -14,7 +14,7 @@ use axum::routing::get;
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::clock::{SharedClock, SystemClock};
-use crate::config::{self, ConfigErrors, EXIT_USAGE, Environment, Settings};
+use crate::config::{self, ConfigErrors, EXIT_USAGE, Environment, Inspection, Settings};
 use crate::database::Pool;
 use crate::faults::StageDelay;
 use crate::health::{self, Readiness};
@@ -154,6 +154,11 @@ pub fn run<C>(
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(name, &error),
     }
+}
+
+/// What a task of a service whose own settings are read by `read` would find in `environment`; starts nothing.
+pub fn inspect<C>(environment: &Environment, read: impl Fn(&mut Settings<'_>) -> C) -> Inspection {
+    config::inspect(environment, |settings| (TaskConfig::read(settings), read(settings)))
 }
 
 fn refuse(name: &str, errors: &ConfigErrors) -> ExitCode {

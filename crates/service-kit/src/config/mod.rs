@@ -10,7 +10,7 @@ mod settings;
 pub use secret::Secret;
 pub use settings::{Number, Settings};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// `EX_USAGE` of `sysexits.h`: the configuration, not the service, is wrong, and a restart cannot help.
@@ -66,6 +66,27 @@ pub fn defaults<T>(read: impl FnOnce(&mut Settings<'_>) -> T) -> T {
     read(&mut Settings::new(&Environment::default()))
 }
 
+/// What reading a configuration would find, for somebody who is about to start the process that reads it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inspection {
+    /// All that is wrong, one line an error.
+    pub errors: Vec<String>,
+    /// The names of all variables that are read, set or not.
+    pub names: BTreeSet<&'static str>,
+}
+
+/// Reads a configuration only to see what comes of it.
+pub fn inspect<T>(env: &Environment, read: impl Fn(&mut Settings<'_>) -> T) -> Inspection {
+    let nothing = Environment::default();
+    let mut unset = Settings::new(&nothing);
+    read(&mut unset);
+    let mut settings = Settings::new(env);
+    read(&mut settings);
+    // Some are only read where another one has a certain value.
+    let names = settings.names().chain(unset.names()).collect();
+    Inspection { errors: settings.into_errors(), names }
+}
+
 /// The table of every variable that `read` asks for: name, default, meaning.
 pub fn help<T>(read: impl FnOnce(&mut Settings<'_>) -> T) -> String {
     let env = Environment::default();
@@ -113,6 +134,13 @@ mod tests {
         for name in ["PORT", "TIMEOUT_MS", "PASSWORD", "THROTTLE"] {
             assert!(errors.iter().any(|e| e.starts_with(name)), "{name} missing in {errors:?}");
         }
+    }
+
+    #[test]
+    fn an_inspection_tells_errors_and_the_names_of_all_variables() {
+        let inspection = inspect(&Environment::from_pairs([("PORT", "70000"), ("PASSWORD", "x")]), read);
+        assert_eq!(inspection.errors, ["PORT must be a whole number from 1 to 65535, not '70000'"]);
+        assert_eq!(inspection.names, BTreeSet::from(["PASSWORD", "PORT", "THROTTLE", "TIMEOUT_MS"]));
     }
 
     #[test]

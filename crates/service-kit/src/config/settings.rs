@@ -170,6 +170,13 @@ impl<'e> Settings<'e> {
         self.env.get(name)
     }
 
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::Section(_) => None,
+            Entry::Variable { name, .. } => Some(*name),
+        })
+    }
+
     pub(super) fn into_errors(self) -> Vec<String> {
         self.errors
     }
