@@ -161,7 +161,9 @@ fn clone_pair((name, value): (&String, &String)) -> (String, String) {
 
 /// Whether a variable of the shell reaches the tasks and is a choice, not a circumstance such as PATH.
 fn is_chosen(name: &str) -> bool {
-    is_passed_on(name) && !matches!(name, "PATH" | "TMPDIR" | "LANG")
+    let is_circumstance =
+        matches!(name, "PATH" | "TMPDIR" | "LANG" | "TZ" | "RUST_BACKTRACE" | "SSL_CERT_DIR" | "SSL_CERT_FILE");
+    is_passed_on(name) && !is_circumstance
 }
 
 /// Names of secrets, and URLs with a password in them.
