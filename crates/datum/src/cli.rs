@@ -9,7 +9,7 @@ use stack::cpu_quota::TaskCpu;
 use stack::options::MAX_TASKS;
 use stack::{Service, TaskCounts, TaskId};
 
-use crate::bench::args::BenchArgs;
+use crate::bench::args::{BenchArgs, Check, Experiment};
 
 /// A reference microservice system to put under load: three services behind a load balancer, on this machine.
 #[derive(Debug, Parser)]
@@ -56,7 +56,29 @@ pub(crate) enum Command {
     Openapi(OpenapiArgs),
 }
 
+impl Command {
+    /// Whether it speaks to a PostgreSQL server that Datum itself has started, and to no other.
+    pub(crate) fn has_own_database(&self) -> bool {
+        let is_own = |url: Option<&String>| url.is_none_or(String::is_empty);
+        match self {
+            Self::Up(args) => is_own(args.database_url.as_ref()),
+            Self::Populate(args) => args.names_a_system() || is_own(args.database_url.as_ref()),
+            Self::Bench(args) => {
+                let system = match &args.experiment {
+                    None => Some(&args.system),
+                    Some(Experiment::Aa(args)) => Some(&args.system),
+                    Some(Experiment::Check(Check::Drivers(args))) => Some(&args.system),
+                    Some(_) => None,
+                };
+                is_own(system.and_then(|system| system.database_url.as_ref()))
+            }
+            _ => false,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch that somebody types")]
 pub(crate) struct UpArgs {
     /// Port of the load balancer on 127.0.0.1; 0 takes any free one
     #[arg(long, default_value_t = 8080)]
@@ -67,7 +89,7 @@ pub(crate) struct UpArgs {
     /// CPU of each task in Fargate's units (256 = a quarter of a vCPU); unset: the whole machine
     #[arg(long, value_name = "UNITS")]
     pub(crate) task_cpu: Option<TaskCpu>,
-    /// Keep nothing: use a temporary folder that is removed at the end
+    /// Keep nothing: use a temporary folder that is removed at the end (rows in a database that was given stay there)
     #[arg(long, conflicts_with = "state_dir")]
     pub(crate) ephemeral: bool,
     /// Folder of the database, documents, keys and logs
@@ -82,6 +104,9 @@ pub(crate) struct UpArgs {
     /// Use this database (an administrator's URL) instead of an own PostgreSQL
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     pub(crate) database_url: Option<String>,
+    /// Change the passwords of the services' roles on that database's server even if another system uses them
+    #[arg(long, env = "DATUM_TAKE_OVER_ROLES", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) take_over_roles: bool,
     /// Throttling of failed logins; off is for load tests [default: AUTH_THROTTLE of the environment, else on]
     #[arg(long, value_enum)]
     pub(crate) throttle: Option<Switch>,
@@ -189,10 +214,20 @@ pub(crate) struct PopulateArgs {
     pub(crate) which: WhichArgs,
 }
 
+impl PopulateArgs {
+    /// Whether a running system was named. That comes before a URL, which may stand in the environment for other purposes.
+    pub(crate) fn names_a_system(&self) -> bool {
+        self.which.state_dir.is_some() || self.which.port.is_some()
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RestartArgs {
     /// Only the tasks of this service
     pub(crate) service: Option<Service>,
+    /// How long each new task may take to become ready; the old one stays where it does not
+    #[arg(long, value_name = "SECONDS", default_value_t = stack::READY_WITHIN.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) timeout: u64,
     #[command(flatten)]
     pub(crate) which: WhichArgs,
 }
@@ -382,6 +417,24 @@ mod tests {
         assert_eq!(up(&["--set", "A=b=c"]).expect("valid").set, [("A".to_owned(), "b=c".to_owned())]);
         assert!(up(&["--set", "A"]).is_err());
         assert_eq!(up(&["--throttle", "off"]).expect("valid").throttle, Some(Switch::Off));
+    }
+
+    #[test]
+    fn only_commands_without_a_given_database_have_their_own() {
+        let given = "--database-url postgres://db/x";
+        let has_own = |line: &str| {
+            let cli = Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
+            cli.command.has_own_database()
+        };
+        for command in ["up", "populate --users 1", "bench smoke", "bench aa smoke", "bench check drivers"] {
+            assert!(has_own(&format!("datum {command}")), "{command}");
+            assert!(!has_own(&format!("datum {command} {given}")), "{command} {given}");
+        }
+        assert!(has_own(&format!("datum populate --users 1 --port 1 {given}")));
+        assert!(has_own("datum bench phase4") && has_own("datum bench selftest"));
+        for command in ["migrate", "task auth", "status", "openapi"] {
+            assert!(!has_own(&format!("datum {command}")), "{command}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod cli;
 mod commands;
 #[cfg(test)]
 mod documented;
+mod libpq;
 mod terminal;
 
 use std::process::ExitCode;
@@ -25,7 +26,18 @@ pub use api_page::{merged_openapi, router as api_page};
 #[must_use]
 pub fn main() -> ExitCode {
     match cli::Cli::try_parse() {
-        Ok(cli) => commands::run(cli.command),
+        Ok(cli) => {
+            if cli.command.has_own_database()
+                && let Err(error) = libpq::leave_behind()
+            {
+                terminal::complain(
+                    format_args!("cannot start without the variables of other databases: {error}"),
+                    None,
+                );
+                return ExitCode::FAILURE;
+            }
+            commands::run(cli.command)
+        }
         Err(error) => {
             // Help and version are no errors. A closed pipe (`datum --help | head -1`) is none either.
             let _ = error.print();

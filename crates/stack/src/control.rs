@@ -37,6 +37,9 @@ pub enum Request {
     Restart {
         /// Only this service.
         service: Option<Service>,
+        /// How long each new process may take to become ready; where nobody says, [`crate::READY_WITHIN`].
+        #[serde(default)]
+        timeout_seconds: Option<u64>,
     },
     /// Stop, as SIGTERM does.
     Stop,
@@ -204,10 +207,12 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
 
         let mut replies = Vec::new();
-        ask(folder.path(), Request::Restart { service: Some(Service::Auth) }, |reply| replies.push(reply))
-            .await
-            .expect("answered");
-        let text = "Restart { service: Some(Auth) }".to_owned();
+        ask(folder.path(), Request::Restart { service: Some(Service::Auth), timeout_seconds: Some(7) }, |reply| {
+            replies.push(reply);
+        })
+        .await
+        .expect("answered");
+        let text = "Restart { service: Some(Auth), timeout_seconds: Some(7) }".to_owned();
         assert_eq!(replies, [Reply::Progress { text }, Reply::Done]);
 
         drop(socket);

@@ -1,14 +1,18 @@
 //! The database of a stack: its own PostgreSQL, or a given one; and whether all pools fit into it.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::str::FromStr;
+use std::time::Duration;
 
+use migrator::{Owner, is_postgres_url, release_roles};
 use service_kit::config::Secret;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
 use url::Url;
 
 use crate::error::StackError;
+use crate::observer::{Event, Observer};
 use crate::secrets::Secrets;
 use crate::service::Service;
 
@@ -35,12 +39,27 @@ pub(crate) fn max_connections(tasks: usize, pool_max: u32) -> Result<u16, StackE
     })
 }
 
+/// Checks that it is a URL, and one of PostgreSQL, without asking anybody.
+pub(crate) fn check_url(admin_url: &Secret) -> Result<(), StackError> {
+    let url = Url::parse(admin_url.expose()).map_err(|error| no_url(&error))?;
+    if is_postgres_url(admin_url.expose()) {
+        return Ok(());
+    }
+    Err(no_url(&format_args!("its scheme is {}", url.scheme())))
+}
+
+/// Says what is wrong with a URL without repeating it: it may hold a password.
+fn no_url(error: &dyn Display) -> StackError {
+    let example = "postgres://user:password@host:5432/database";
+    StackError::Configuration(format!(
+        "the database of DATABASE_URL: no URL of PostgreSQL, such as {example} ({error})"
+    ))
+}
+
 /// Checks that a given database can be reached and that all pools fit into it.
 pub(crate) async fn check_given(admin_url: &Secret, tasks: usize, pool_max: u32) -> Result<String, StackError> {
     let unusable = |error: sqlx::Error| StackError::Database(format!("cannot be used: {error}"));
-    let options = PgConnectOptions::from_str(admin_url.expose()).map_err(|error| {
-        StackError::Database(format!("is no URL such as postgres://user:password@host:5432/database ({error})"))
-    })?;
+    let options = PgConnectOptions::from_str(admin_url.expose()).map_err(|error| no_url(&error))?;
     let mut connection = options.connect().await.map_err(unusable)?;
     let outcome = read_limits(&mut connection).await.map_err(unusable);
     let _ = connection.close().await;
@@ -108,9 +127,47 @@ fn with_user(mut url: Url, user: &str, password: &str) -> Url {
     url
 }
 
+/// The end waits no longer for a server that may be gone.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The services' roles on the server of a given database, held by this stack while it runs.
+#[derive(Debug)]
+pub(crate) struct ClaimedRoles {
+    pub(crate) admin_url: Secret,
+    pub(crate) owner: Owner,
+}
+
+impl ClaimedRoles {
+    /// Lets others have them: the tasks are gone, and whoever starts gives them passwords of its own.
+    pub(crate) async fn release(self, observer: &dyn Observer) {
+        let released = tokio::time::timeout(RELEASE_PATIENCE, release_roles(&self.admin_url, &self.owner)).await;
+        let why = match released {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {} s", RELEASE_PATIENCE.as_secs()),
+        };
+        observer.observe(Event::Notice(format!(
+            "the roles of the given database stay marked as used by this folder, which another system is told: {why}"
+        )));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_urls_of_postgresql_are_taken_and_none_is_repeated() {
+        for url in ["postgres://db/datum", "postgresql://a:b@db:1/x?sslmode=require", "postgres:///x?host=/run"] {
+            check_url(&Secret::new(url.into())).expect(url);
+        }
+        for url in ["mysql://a:hunter2@db/x", "http://a:hunter2@db", "host=db password=hunter2", "postgres:hunter2", ""]
+        {
+            let error = check_url(&Secret::new(url.into())).expect_err(url);
+            assert_eq!(error.exit_code(), 64, "{url}");
+            assert!(error.to_string().contains("postgres://user") && !error.to_string().contains("hunter2"), "{error}");
+        }
+    }
 
     #[test]
     fn every_pool_fits_into_an_own_server_even_while_a_task_is_replaced() {

@@ -3,7 +3,7 @@
 //! A task starts from an empty environment. So no credentials of the user reach it, and a variable that happens to be
 //! set in one shell cannot make two measurements differ.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -42,28 +42,28 @@ const WIRED: [&str; 10] = [
 const PASSED_PREFIXES: [&str; 9] =
     ["AUTH_", "ACTOR_", "DOCUMENT_", "DB_", "LOG_", "OTEL_", "S3_", "SHUTDOWN_", "TRACE_"];
 
-/// Settings of the services without a prefix, and what a process needs of its surroundings.
-const PASSED: [&str; 13] = [
+/// Settings of the services without a prefix.
+const PASSED: [&str; 6] = [
     "BODY_IDLE_TIMEOUT_MS",
     "HEADER_READ_TIMEOUT_MS",
     "MAX_CONNECTIONS",
     "REQUEST_TIMEOUT_MS",
     "WRITE_IDLE_TIMEOUT_MS",
     "WORKER_THREADS",
-    "LANG",
-    "PATH",
-    "RUST_BACKTRACE",
-    "SSL_CERT_DIR",
-    "SSL_CERT_FILE",
-    "TMPDIR",
-    "TZ",
 ];
+
+/// What a process needs of its surroundings.
+const SURROUNDINGS: [&str; 7] = ["LANG", "PATH", "RUST_BACKTRACE", "SSL_CERT_DIR", "SSL_CERT_FILE", "TMPDIR", "TZ"];
+
+/// How the names begin that libraries in a task read on their own: they may be typed, and cannot be checked.
+const LIBRARIES_PREFIXES: [&str; 4] = ["AWS_", "MIMALLOC_", "OTEL_", "RUST_"];
 
 /// Whether a variable of the user's environment reaches the tasks.
 #[must_use]
 pub fn is_passed_on(name: &str) -> bool {
     let wired = FIXED.contains(&name) || WIRED.contains(&name);
-    !wired && (PASSED.contains(&name) || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+    let named = PASSED.contains(&name) || SURROUNDINGS.contains(&name);
+    !wired && (named || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
 }
 
 /// What the user chose: from their environment, and with `--set`.
@@ -105,6 +105,18 @@ impl Chosen {
             config::load(&typed, |settings| (StageDelay::read(settings), balancer::read_forward_delay(settings)))
                 .map_err(|errors| StackError::Configuration(format!("--set: {}", errors.0.join("; "))))?;
         Ok(Self { environment, set: set.clone(), stage_delay, forward_delay })
+    }
+
+    /// What was typed and is none of `read`, the variables that the services read: a slip of the pen would go unnoticed.
+    #[must_use]
+    pub fn unknown(&self, read: &BTreeSet<&'static str>) -> Vec<&str> {
+        let is_known = |name: &str| {
+            read.contains(name)
+                || name == balancer::FORWARD_DELAY_VARIABLE
+                || SURROUNDINGS.contains(&name)
+                || LIBRARIES_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        };
+        self.set.keys().map(String::as_str).filter(|name| !is_known(name)).collect()
     }
 
     fn get(&self, name: &str) -> Option<&str> {
@@ -303,6 +315,14 @@ mod tests {
         for name in ["PORT", "DATABASE_URL", "1X", "A B", ""] {
             assert!(Chosen::new(&shell, &variables(&[(name, "1")])).is_err(), "--set {name} was accepted");
         }
+    }
+
+    #[test]
+    fn what_nobody_reads_is_unknown() {
+        let set = ["DB_POOL_MAX", "DB_POOL_MAXX", "OTEL_SDK_DISABLED", "TZ", "FAULT_FORWARD_DELAY", "HOME"];
+        let allowed: Vec<_> = set.iter().map(|name| (*name, "20ms")).chain([("DATUM_ALLOW_FAULTS", "1")]).collect();
+        let chosen = Chosen::new(&Variables::new(), &variables(&allowed)).expect("valid");
+        assert_eq!(chosen.unknown(&BTreeSet::from(["DB_POOL_MAX", "DATUM_ALLOW_FAULTS"])), ["DB_POOL_MAXX", "HOME"]);
     }
 
     #[test]

@@ -4,12 +4,14 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
+use migrator::MigrateError;
 use service_kit::config::EXIT_USAGE;
 
 use crate::cpu_quota::QuotaError;
 use crate::object_store::ObjectStoreError;
 use crate::postgres::PostgresError;
 use crate::service::TaskId;
+use crate::shell;
 
 /// The exit status of `datum` for whatever is not a wrong configuration.
 const EXIT_FAILURE: u8 = 1;
@@ -89,7 +91,7 @@ pub enum StackError {
     },
     /// A migration failed.
     #[error("migrations failed: {0}")]
-    Migrations(#[from] migrator::MigrateError),
+    Migrations(#[from] MigrateError),
     /// The object store does not start.
     #[error("the object store does not start: {0}")]
     ObjectStore(#[from] ObjectStoreError),
@@ -114,6 +116,9 @@ pub enum StackError {
         /// The last lines it wrote.
         output: String,
     },
+    /// What the tasks would refuse was found before anything was started.
+    #[error("the tasks would refuse their configuration:\n{0}")]
+    TasksConfiguration(String),
     /// A task ends again and again before it is ready.
     #[error("task {task} ended {deaths} times before it was ready, at last with {status}:\n{output}")]
     TaskDies {
@@ -138,6 +143,23 @@ pub enum StackError {
         /// The last lines it wrote.
         output: String,
     },
+    /// The process that should take a task's place does not become ready.
+    #[error(
+        "a new process of task {task} is not ready after {seconds} s: {reason}{}\n{output}",
+        if *old_stays { "; the old one stays" } else { "; the old one has ended, and it is tried further" }
+    )]
+    NotReplaced {
+        /// The task.
+        task: TaskId,
+        /// How long it was given.
+        seconds: u64,
+        /// What its `/ready` said last.
+        reason: String,
+        /// The last lines it wrote.
+        output: String,
+        /// Whether the process that it should replace runs on.
+        old_stays: bool,
+    },
     /// There is no such task.
     #[error("there is no task {0}")]
     NoSuchTask(TaskId),
@@ -153,7 +175,7 @@ impl StackError {
         match self {
             Self::AlreadyRunning { path, .. } => Some(format!(
                 "stop it with `datum down --state-dir {}`, or use another folder: `--state-dir` or `--ephemeral`",
-                path.display()
+                shell::quoted(path)
             )),
             Self::PortTaken { port, .. } => {
                 Some(format!("choose another with `--port {}`; `--port 0` takes any free one", port.saturating_add(1)))
@@ -165,6 +187,14 @@ impl StackError {
             Self::TooFewConnections { .. } => {
                 Some("start fewer tasks, lower DB_POOL_MAX, or raise max_connections of the server".into())
             }
+            Self::Migrations(MigrateError::RoleInUse { .. } | MigrateError::RoleOfUnknown { .. }) => Some(
+                "stop that system, or use another PostgreSQL server; `--take-over-roles` takes the roles away from it, \
+                 also where it was killed and could not give them back"
+                    .into(),
+            ),
+            Self::TasksConfiguration(_) => {
+                Some("`datum task auth --help` (or `actor`, `document`) lists every variable".into())
+            }
             _ => None,
         }
     }
@@ -173,7 +203,7 @@ impl StackError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Configuration(_) | Self::TaskConfiguration { .. } => EXIT_USAGE,
+            Self::Configuration(_) | Self::TaskConfiguration { .. } | Self::TasksConfiguration(_) => EXIT_USAGE,
             _ => EXIT_FAILURE,
         }
     }
@@ -214,6 +244,9 @@ mod tests {
 
         let error = StackError::AlreadyRunning { path: "/x/.datum".into(), pid: Some(7) };
         assert_eq!(error.to_string(), "a stack already runs in /x/.datum (process 7)");
+
+        let error = StackError::AlreadyRunning { path: "/my files/.datum".into(), pid: None };
+        assert!(error.advice().is_some_and(|advice| advice.contains("--state-dir '/my files/.datum'`")), "{error}");
     }
 
     #[test]

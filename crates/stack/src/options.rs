@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use service_kit::config::Secret;
+use service_kit::config::{Environment, Inspection, Secret};
 
 use crate::cpu_quota::TaskCpu;
 use crate::service::{Service, TaskId};
@@ -72,6 +72,9 @@ pub enum Executable {
     At(PathBuf),
 }
 
+/// What a service's tasks find in an environment.
+pub type Inspect = fn(Service, &Environment) -> Inspection;
+
 /// Everything that decides what a stack looks like.
 #[derive(Debug, Clone)]
 pub struct StackOptions {
@@ -85,12 +88,17 @@ pub struct StackOptions {
     pub location: Location,
     /// An administrator's URL of a database to use instead of an own PostgreSQL.
     pub database_url: Option<Secret>,
+    /// Take the services' roles of the given database's server, even where another system uses them.
+    pub take_over_roles: bool,
     /// The program that runs a task.
     pub executable: Executable,
     /// The environment to take a user's settings from; see [`crate::environment::is_passed_on`].
     pub environment: BTreeMap<String, String>,
     /// Variables for every task, over everything but the wiring that no task runs without.
     pub set: BTreeMap<String, String>,
+    /// Reads the configuration of a service's tasks as they will, so that what they would refuse is refused before anything
+    /// is started; none leaves it to them.
+    pub inspect: Option<Inspect>,
     /// Makes the key that tokens are signed with, when the state folder has none yet.
     pub make_signing_key: MakeKey,
     /// Answers `/docs` and `/openapi.json` at the balancer.
@@ -107,9 +115,11 @@ impl StackOptions {
             task_cpu: None,
             location: Location::Ephemeral,
             database_url: None,
+            take_over_roles: false,
             executable: Executable::At(executable.as_ref().to_owned()),
             environment: BTreeMap::new(),
             set: BTreeMap::new(),
+            inspect: None,
             make_signing_key,
             pages: None,
         }

@@ -12,6 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::board::Board;
 use crate::control::{Call, ControlSocket, Reply, Request};
+use crate::database::ClaimedRoles;
 use crate::error::StackError;
 use crate::logs;
 use crate::object_store::ObjectStore;
@@ -20,7 +21,7 @@ use crate::options::StackOptions;
 use crate::postgres_keeper::PostgresKeeper;
 use crate::registry::Registration;
 use crate::service::{Service, TaskId};
-use crate::slot::Slot;
+use crate::slot::{READY_WITHIN, Slot};
 use crate::start;
 use crate::state_dir::{self, StateDir};
 use crate::status::{StackStatus, TaskStatus};
@@ -62,6 +63,8 @@ pub(crate) struct Parts {
     pub(crate) state: StateDir,
     pub(crate) registration: Option<Registration>,
     pub(crate) postgres: Option<PostgresKeeper>,
+    /// The roles of a given database's server, which others may have afterwards.
+    pub(crate) roles: Option<ClaimedRoles>,
     pub(crate) object_store: Option<ObjectStore>,
     pub(crate) balancer: Option<LoadBalancer>,
     pub(crate) slots: Vec<Arc<Slot>>,
@@ -69,7 +72,15 @@ pub(crate) struct Parts {
 
 impl Parts {
     pub(crate) const fn new(state: StateDir) -> Self {
-        Self { state, registration: None, postgres: None, object_store: None, balancer: None, slots: Vec::new() }
+        Self {
+            state,
+            registration: None,
+            postgres: None,
+            roles: None,
+            object_store: None,
+            balancer: None,
+            slots: Vec::new(),
+        }
     }
 
     /// Stops everything, outermost first: requests in flight are answered while what they need is still there.
@@ -83,6 +94,9 @@ impl Parts {
             observer.observe(Event::Stopping(Step::Tasks, format!("stopping {}", self.slots.len())));
             futures_util::future::join_all(self.slots.iter().map(|slot| slot.stop())).await;
             observer.observe(Event::Stopped(Step::Tasks));
+        }
+        if let Some(roles) = self.roles {
+            roles.release(observer).await;
         }
         if let Some(object_store) = self.object_store {
             object_store.stop().await;
@@ -112,17 +126,32 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
-    async fn replace(&self, task: TaskId) -> Result<(), StackError> {
+    async fn replace(
+        &self,
+        task: TaskId,
+        ready_within: Duration,
+        progress: impl Fn(String) + Send + Sync,
+    ) -> Result<(), StackError> {
         let slot = self.slots.iter().find(|slot| slot.task == task).ok_or(StackError::NoSuchTask(task))?;
-        let _one = self.replacing.lock().await;
-        slot.replace().await
+        let _one = if let Ok(one) = self.replacing.try_lock() {
+            one
+        } else {
+            progress("waiting for another replacement to end".to_owned());
+            self.replacing.lock().await
+        };
+        progress(format!("replacing {task}, whose new process has {} s to become ready", ready_within.as_secs()));
+        slot.replace(ready_within, progress).await
     }
 
-    async fn restart(&self, service: Option<Service>, progress: impl Fn(String) + Send) -> Result<(), StackError> {
+    async fn restart(
+        &self,
+        service: Option<Service>,
+        ready_within: Duration,
+        progress: impl Fn(String) + Send + Sync,
+    ) -> Result<(), StackError> {
         let tasks: Vec<TaskId> = self.slots.iter().map(|slot| slot.task).collect();
         for task in tasks.into_iter().filter(|task| service.is_none_or(|service| task.service == service)) {
-            progress(format!("replacing {task}"));
-            self.replace(task).await?;
+            self.replace(task, ready_within, &progress).await?;
         }
         Ok(())
     }
@@ -135,11 +164,12 @@ impl Operations {
                 self.stop_asked.cancel();
                 Reply::Done
             }
-            Request::Restart { service } => {
+            Request::Restart { service, timeout_seconds } => {
+                let ready_within = timeout_seconds.map_or(READY_WITHIN, Duration::from_secs);
                 let progress = replies.clone();
                 // Whoever reads too slowly misses a line, and holds nothing up.
                 let progress = move |text| drop(progress.try_send(Reply::Progress { text }));
-                match self.restart(service, progress).await {
+                match self.restart(service, ready_within, progress).await {
                     Ok(()) => Reply::Done,
                     Err(error) => Reply::Failed { message: error.to_string() },
                 }
@@ -245,7 +275,7 @@ impl Stack {
     /// # Errors
     /// [`StackError::NoSuchTask`], or why the new process does not come up; the old one then stays.
     pub async fn replace_task(&self, task: TaskId) -> Result<(), StackError> {
-        self.operations.replace(task).await
+        self.operations.replace(task, READY_WITHIN, |_| {}).await
     }
 
     /// Replaces every task, or those of one service, one after the other.
@@ -253,7 +283,7 @@ impl Stack {
     /// # Errors
     /// As [`Stack::replace_task`]; the tasks after it are not replaced.
     pub async fn restart(&self, service: Option<Service>) -> Result<(), StackError> {
-        self.operations.restart(service, |_| {}).await
+        self.operations.restart(service, READY_WITHIN, |_| {}).await
     }
 
     /// Ends when the stack should be stopped: with nothing when that was asked for over the control socket, with the

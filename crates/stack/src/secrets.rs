@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 use crate::service::Service;
@@ -43,6 +44,13 @@ impl Secrets {
             Service::Actor => &self.actor_password,
             Service::Document => &self.document_password,
         }
+    }
+
+    /// What tells this state folder from all others, and is no secret.
+    #[must_use]
+    pub fn id(&self) -> String {
+        // Derived, so that folders from before there were ids have one.
+        hex::encode(&digest(&SHA256, self.s3_access_key_id.as_bytes()).as_ref()[..8])
     }
 
     /// The secrets in `path`, which are made if there are none.
@@ -96,6 +104,8 @@ mod tests {
             assert_eq!(first.role_password(service), second.role_password(service));
             assert_eq!(first.role_password(service).len(), 48);
         }
+        assert_eq!(first.id(), second.id());
+        assert_ne!(first.id(), Secrets::random().id());
         assert_ne!(first.role_password(Service::Auth), first.role_password(Service::Actor));
         assert_eq!(std::fs::metadata(&path).expect("metadata").permissions().mode() & 0o777, 0o600);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use service_kit::config::EXIT_USAGE;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -24,9 +24,12 @@ use crate::service::TaskId;
 use crate::status::Health;
 use crate::targets::Targets;
 
-/// How long a new process may take until the balancer sends it requests; ECS' `healthCheckGracePeriodSeconds` is meant
-/// for the same. A restarted task is waited for without end: what it waits for (a database) may come back.
-const READY_WITHIN: Duration = Duration::from_mins(1);
+/// How long a new process may take until the balancer sends it requests, where nobody says otherwise; ECS'
+/// `healthCheckGracePeriodSeconds` is meant for the same. A task that died and was started again is waited for without end:
+/// what it waits for (a database) may come back.
+pub const READY_WITHIN: Duration = Duration::from_mins(1);
+/// Between two words to whoever waits for a replacement.
+const REPORT_PAUSE: Duration = Duration::from_secs(2);
 /// How often a task may die while the stack starts. More than once, because somebody may take its port in between.
 const FIRST_ATTEMPTS: u32 = 3;
 /// Between two questions to a process that is not ready: at first, and at most. It logs each refusal.
@@ -50,11 +53,19 @@ pub(crate) struct Surroundings {
 
 type ReplyTo = oneshot::Sender<Result<(), StackError>>;
 
+/// Somebody wants another process in the slot, and waits for it.
+struct Replacement {
+    reply_to: ReplyTo,
+    deadline: Instant,
+    /// What is being waited for, in words.
+    waiting_for: watch::Sender<String>,
+}
+
 /// The handle of one slot.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) task: TaskId,
-    replacements: mpsc::Sender<ReplyTo>,
+    replacements: mpsc::Sender<Replacement>,
     stop: CancellationToken,
     running: Mutex<Option<AbortOnDropHandle<()>>>,
 }
@@ -84,13 +95,27 @@ impl Slot {
         (Self { task, replacements, stop, running }, ready)
     }
 
-    /// Starts a new process, waits until the balancer sends it requests, and retires the old one.
-    pub(crate) async fn replace(&self) -> Result<(), StackError> {
-        let (reply_to, reply) = oneshot::channel();
-        if self.replacements.send(reply_to).await.is_err() {
+    /// Starts a new process, waits until the balancer sends it requests, which it must within `ready_within`, and retires the
+    /// old one. While that takes its time, `report` is told what it waits for.
+    pub(crate) async fn replace(&self, ready_within: Duration, report: impl Fn(String)) -> Result<(), StackError> {
+        let began = Instant::now();
+        let (reply_to, mut reply) = oneshot::channel();
+        let waiting_for = watch::Sender::new("the new process has not been started yet".to_owned());
+        let said = waiting_for.subscribe();
+        let replacement = Replacement { reply_to, deadline: began + ready_within, waiting_for };
+        if self.replacements.send(replacement).await.is_err() {
             return Err(StackError::Interrupted);
         }
-        reply.await.unwrap_or(Err(StackError::Interrupted))
+        let mut tick = tokio::time::interval_at(began + REPORT_PAUSE, REPORT_PAUSE);
+        loop {
+            tokio::select! {
+                biased;
+                _ = tick.tick() => {
+                    report(format!("{}: waiting for {} s: {}", self.task, began.elapsed().as_secs(), *said.borrow()));
+                }
+                outcome = &mut reply => return outcome.unwrap_or(Err(StackError::Interrupted)),
+            }
+        }
     }
 
     /// Deregisters the process and stops it; ends when it has ended.
@@ -110,17 +135,21 @@ enum End {
     NotReady { reason: String, last_words: String },
 }
 
-/// Why a process did not become ready.
-enum Unready {
+/// What became of a process that was not ready yet.
+enum Awaited {
+    Ready,
     Died(ExitStatus),
     Stopped,
     Late(String),
+    Unwanted(Replacement),
 }
 
 /// What runs in a slot after a replacement was asked for.
 enum Replaced {
-    /// A process that gets requests: the new one, or the old one when the new one failed.
+    /// The new process, which gets requests.
     By(Process),
+    /// The old one goes on as it was: the new one failed.
+    Not(Process),
     /// The old one died meanwhile; the new one has its place and is not ready yet.
     ByUnready(Process),
 }
@@ -129,7 +158,7 @@ struct Keeper {
     task: TaskId,
     targets: Targets,
     surroundings: Surroundings,
-    replacements: mpsc::Receiver<ReplyTo>,
+    replacements: mpsc::Receiver<Replacement>,
     stop: CancellationToken,
     backoff: Backoff,
     /// Whoever waits for the first process.
@@ -194,36 +223,41 @@ impl Keeper {
     /// Watches processes of this slot until one dies or the slot is stopped.
     async fn attend(&mut self, mut process: Process) -> End {
         loop {
-            match self.await_ready(&mut process).await {
-                None => {}
-                Some(Unready::Died(status)) => return self.died(&process, status, None),
-                Some(Unready::Stopped) => return self.retire(process).await,
-                Some(Unready::Late(reason)) => {
+            let replaced = match self.await_ready(&mut process).await {
+                Awaited::Ready => {
+                    self.targets.register(process.port);
+                    Replaced::By(process)
+                }
+                Awaited::Unwanted(replacement) => self.replace(process, replacement).await,
+                Awaited::Died(status) => return self.died(&process, status, None),
+                Awaited::Stopped => return self.retire(process).await,
+                Awaited::Late(reason) => {
                     let last_words = process.last_words();
                     self.discard(process).await;
                     return End::NotReady { reason, last_words };
                 }
-            }
-            self.targets.register(process.port);
-            match self.watch(process).await {
-                Ok(new) => process = new,
-                Err(end) => return end,
-            }
+            };
+            process = match replaced {
+                Replaced::By(serving) => match self.watch(serving).await {
+                    Ok(unready) => unready,
+                    Err(end) => return end,
+                },
+                Replaced::Not(unready) | Replaced::ByUnready(unready) => unready,
+            };
         }
     }
 
-    /// Ends with nothing when the process is ready, else with why it never will be.
-    async fn await_ready(&mut self, process: &mut Process) -> Option<Unready> {
+    async fn await_ready(&mut self, process: &mut Process) -> Awaited {
         self.show(process, Health::Starting);
-        let mut reason = String::new();
+        let waiting_for = watch::Sender::default();
         let authority = process.authority();
         tokio::select! {
-            status = process.exited() => Some(Unready::Died(status)),
-            () = self.stop.cancelled() => Some(Unready::Stopped),
-            () = until_ready(&authority, &mut reason) => None,
-            () = tokio::time::sleep(READY_WITHIN), if self.first.is_some() => Some(Unready::Late(String::new())),
+            status = process.exited() => Awaited::Died(status),
+            () = self.stop.cancelled() => Awaited::Stopped,
+            () = until_ready(&authority, &waiting_for) => Awaited::Ready,
+            Some(replacement) = self.replacements.recv() => Awaited::Unwanted(replacement),
+            () = tokio::time::sleep(READY_WITHIN), if self.first.is_some() => Awaited::Late(waiting_for.borrow().clone()),
         }
-        .map(|unready| if let Unready::Late(_) = unready { Unready::Late(reason) } else { unready })
     }
 
     /// Watches a process that is registered. A new process that takes its place unready is handed back.
@@ -242,11 +276,12 @@ impl Keeper {
             tokio::select! {
                 status = process.exited() => return Err(self.died(&process, status, healthy_since)),
                 () = self.stop.cancelled() => return Err(self.retire(process).await),
-                Some(reply_to) = self.replacements.recv() => match self.replace(process, reply_to).await {
-                    Replaced::By(current) => {
-                        process = current;
+                Some(replacement) = self.replacements.recv() => match self.replace(process, replacement).await {
+                    Replaced::By(new) => {
+                        process = new;
                         healthy_since = Some(Instant::now());
                     }
+                    Replaced::Not(old) => process = old,
                     Replaced::ByUnready(new) => return Ok(new),
                 },
                 () = tokio::time::sleep(pause) => {}
@@ -254,58 +289,67 @@ impl Keeper {
         }
     }
 
-    /// Brings a new process up beside `old` and retires `old`.
-    async fn replace(&mut self, mut old: Process, reply_to: ReplyTo) -> Replaced {
+    /// Brings a new process up beside `old` and retires `old`, which may be unready itself.
+    async fn replace(&mut self, old: Process, replacement: Replacement) -> Replaced {
+        let Replacement { reply_to, deadline, waiting_for } = replacement;
         let mut new = match self.surroundings.launcher.start(self.task, None) {
             Ok(new) => new,
             Err(error) => {
                 let _ = reply_to.send(Err(error));
-                return Replaced::By(old);
+                return Replaced::Not(old);
             }
         };
-        let mut reason = String::new();
-        let (authority, port) = (new.authority(), new.port);
-        let failure = tokio::select! {
-            status = new.exited() => Some(format!("it ended ({status})")),
-            () = self.until_requests(&authority, port, &mut reason) => None,
-            () = tokio::time::sleep(READY_WITHIN) => Some(String::new()),
-            () = self.stop.cancelled() => Some("the stack is stopping".to_owned()),
-            status = old.exited() => {
-                self.died(&old, status, None);
-                self.notice(&format!("ended ({status}) while it was being replaced"));
-                self.update(|row| row.restarts += 1);
+        let mut old = Some(old);
+        let requests = until_requests(self.targets.clone(), new.authority(), new.port, &waiting_for);
+        tokio::pin!(requests);
+        let failure = loop {
+            tokio::select! {
+                status = new.exited() => break Some(format!("it ended ({status})")),
+                () = &mut requests => break None,
+                () = tokio::time::sleep_until(deadline) => break Some(waiting_for.borrow().clone()),
+                () = self.stop.cancelled() => break Some("the stack is stopping".to_owned()),
+                status = exited(&mut old) => {
+                    if let Some(old) = old.take() {
+                        self.died(&old, status, None);
+                    }
+                    self.notice(&format!("ended ({status}) while it was being replaced"));
+                    self.update(|row| row.restarts += 1);
+                    self.show(&new, Health::Starting);
+                }
+            }
+        };
+        let Some(reason) = failure else {
+            self.show(&new, Health::Healthy);
+            let Some(old) = old else {
                 let _ = reply_to.send(Ok(()));
-                return Replaced::ByUnready(new);
-            }
-        };
-        if let Some(failure) = failure {
-            let error = StackError::NotReady {
-                task: self.task,
-                seconds: new.started.elapsed().as_secs(),
-                reason: if failure.is_empty() { reason } else { failure },
-                output: new.last_words(),
+                return Replaced::By(new);
             };
-            self.discard(new).await;
-            let _ = reply_to.send(Err(error));
-            return Replaced::By(old);
-        }
-        self.show(&new, Health::Healthy);
-        // Beside the care for the new one: a long upload may keep the old one for its whole deregistration delay.
-        let (targets, launcher) = (self.targets.clone(), Arc::clone(&self.surroundings.launcher));
-        self.retiring.spawn(async move {
-            let_go(&targets, &launcher, old).await;
-            let _ = reply_to.send(Ok(()));
-        });
-        Replaced::By(new)
-    }
-
-    async fn until_requests(&self, authority: &str, port: u16, reason: &mut String) {
-        until_ready(authority, reason).await;
-        self.targets.register(port);
-        "the balancer does not find it healthy".clone_into(reason);
-        while self.targets.health(port) != Health::Healthy {
-            tokio::time::sleep(HEALTH_PAUSE_NEW).await;
-        }
+            waiting_for.send_replace("the old process finishes its requests".to_owned());
+            // Beside the care for the new one: a long upload may keep the old one for its whole deregistration delay.
+            let (targets, launcher) = (self.targets.clone(), Arc::clone(&self.surroundings.launcher));
+            self.retiring.spawn(async move {
+                let_go(&targets, &launcher, old).await;
+                let _ = reply_to.send(Ok(()));
+            });
+            return Replaced::By(new);
+        };
+        let error = StackError::NotReplaced {
+            task: self.task,
+            seconds: new.started.elapsed().as_secs(),
+            reason,
+            output: new.last_words(),
+            old_stays: old.is_some(),
+        };
+        let outcome = match old {
+            Some(old) => {
+                self.discard(new).await;
+                Replaced::Not(old)
+            }
+            // Nothing else is left: it is cared for as any process that was started again.
+            None => Replaced::ByUnready(new),
+        };
+        let _ = reply_to.send(Err(error));
+        outcome
     }
 
     /// Removes a process that never was the slot's.
@@ -373,16 +417,58 @@ fn is_refusal(status: ExitStatus) -> bool {
     status.code() == Some(i32::from(EXIT_USAGE))
 }
 
-/// Asks until the answer is 200; `reason` holds the last other answer.
-async fn until_ready(authority: &str, reason: &mut String) {
+/// Ends when a process has ended; never where there is none.
+async fn exited(process: &mut Option<Process>) -> ExitStatus {
+    match process {
+        Some(process) => process.exited().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends when the balancer sends the process requests.
+async fn until_requests(targets: Targets, authority: String, port: u16, waiting_for: &watch::Sender<String>) {
+    until_ready(&authority, waiting_for).await;
+    targets.register(port);
+    waiting_for.send_replace("the balancer does not find it healthy".to_owned());
+    while targets.health(port) != Health::Healthy {
+        tokio::time::sleep(HEALTH_PAUSE_NEW).await;
+    }
+}
+
+/// Asks until the answer is 200; `waiting_for` holds what the last other answer said.
+async fn until_ready(authority: &str, waiting_for: &watch::Sender<String>) {
     let mut pause = READY_PAUSE;
     loop {
-        match probe::get(authority, "/ready", READY_TIMEOUT).await {
+        let reason = match probe::get(authority, "/ready", READY_TIMEOUT).await {
             Ok(answer) if answer.status == StatusCode::OK => return,
-            Ok(answer) => *reason = format!("/ready says {}: {}", answer.status, answer.body.trim()),
-            Err(error) => *reason = error,
-        }
+            Ok(answer) => format!("/ready says {}: {}", answer.status, detail(&answer.body)),
+            Err(error) => error,
+        };
+        waiting_for.send_replace(reason);
         tokio::time::sleep(pause).await;
         pause = (pause * 3 / 2).min(READY_PAUSE_MAX);
+    }
+}
+
+/// The sentence of a problem (RFC 9457), else all of it.
+fn detail(body: &str) -> String {
+    let problem = serde_json::from_str::<serde_json::Value>(body).ok();
+    let detail = problem.as_ref().and_then(|problem| problem.get("detail")?.as_str());
+    detail.unwrap_or(body).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_problem_only_its_sentence_is_said() {
+        assert_eq!(
+            detail(r#"{"code":"not_ready","detail":"Not ready: database: no connection."}"#),
+            "Not ready: database: no connection."
+        );
+        for other in ["nginx says no\n", "{\"code\":1}", "{\"detail\":1}", ""] {
+            assert_eq!(detail(other), other.trim());
+        }
     }
 }

@@ -1,31 +1,32 @@
 //! How a stack comes up: what is cheap and may fail first, what is slow at the same time.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use migrator::{Migrator, RolePasswords};
+use migrator::{Migrator, Owner, RolePasswords};
 use service_kit::clock::{Clock, SystemClock};
-use service_kit::config::Secret;
+use service_kit::config::{Environment, Secret};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::board::Board;
 use crate::cpu_quota::Quotas;
-use crate::database;
-use crate::environment::{Chosen, ObjectStoreAccess, Wiring};
+use crate::database::{self, ClaimedRoles};
+use crate::environment::{self, Chosen, ObjectStoreAccess, Wiring};
 use crate::error::StackError;
 use crate::launcher::Launcher;
 use crate::object_store::{self, ObjectStore};
 use crate::observer::{Event, Observer, Step};
-use crate::options::{MAX_TASKS, StackOptions};
+use crate::options::{Inspect, MAX_TASKS, StackOptions};
 use crate::ports::Reserved;
 use crate::postgres;
 use crate::postgres_keeper::PostgresKeeper;
 use crate::registry;
 use crate::running::{Identity, Parts, Stack};
 use crate::secrets::Secrets;
-use crate::service::Service;
+use crate::service::{Service, TaskId};
 use crate::signing_key::{self, Found};
 use crate::slot::{Slot, Surroundings};
 use crate::state_dir::{self, StateDir};
@@ -77,7 +78,30 @@ fn checked(options: &StackOptions) -> Result<Chosen, StackError> {
             )));
         }
     }
+    if let Some(url) = &options.database_url {
+        database::check_url(url)?;
+    }
     Chosen::new(&options.environment, &options.set)
+}
+
+/// Refuses what the tasks would refuse, and variables that were typed and nobody reads.
+fn inspect(inspect: Inspect, wiring: &Wiring, chosen: &Chosen) -> Result<(), StackError> {
+    let (mut errors, mut names) = (Vec::new(), BTreeSet::new());
+    for service in Service::ALL {
+        // Any port: none is taken yet.
+        let variables = environment::of_task(wiring, chosen, TaskId::new(service, 1), 1, None);
+        let found = inspect(service, &Environment::from_pairs(variables));
+        for error in found.errors {
+            // Most variables are read by every service.
+            if !errors.contains(&error) {
+                errors.push(error);
+            }
+        }
+        names.extend(found.names);
+    }
+    let unknown = chosen.unknown(&names);
+    errors.extend(unknown.into_iter().map(|name| format!("--set {name}: no service reads a variable of this name")));
+    if errors.is_empty() { Ok(()) } else { Err(StackError::TasksConfiguration(errors.join("\n"))) }
 }
 
 struct Start<'a> {
@@ -107,8 +131,17 @@ impl Start<'_> {
         let key = signing_key::ensure(&state.signing_key(), self.options.make_signing_key)
             .map_err(|source| failed("write", &state.signing_key(), source))?;
         let port = reserved.port();
+        let base_url = format!("http://127.0.0.1:{port}");
+        if let Some(inspect_task) = self.options.inspect {
+            // An own database and the object store have no address yet.
+            let own = Secret::new("postgres://127.0.0.1:1/datum".to_owned());
+            let database = self.options.database_url.as_ref().unwrap_or(&own);
+            let places = (database, "http://127.0.0.1:1");
+            let wiring = self.wiring(base_url.clone(), state.signing_key(), &secrets, places)?;
+            inspect(inspect_task, &wiring, self.chosen)?;
+        }
         let identity = Identity {
-            base_url: format!("http://127.0.0.1:{port}"),
+            base_url,
             port,
             started_at: SystemClock.now(),
             throttle_off: self.chosen.throttle_off(),
@@ -124,6 +157,27 @@ impl Start<'_> {
         };
         self.done(Step::State, format!("{} ({kept})", state.path().display()), began);
         Ok(Prepared { secrets, reserved, quotas, identity })
+    }
+
+    fn wiring(
+        &self,
+        base_url: String,
+        signing_key: PathBuf,
+        secrets: &Secrets,
+        (admin_url, object_store): (&Secret, &str),
+    ) -> Result<Wiring, StackError> {
+        Ok(Wiring {
+            base_url,
+            database_urls: database::role_urls(admin_url, secrets)?,
+            object_store: ObjectStoreAccess {
+                endpoint: object_store.to_owned(),
+                bucket: BUCKET.to_owned(),
+                access_key_id: secrets.s3_access_key_id.clone(),
+                secret_access_key: Secret::new(secrets.s3_secret_access_key.clone()),
+            },
+            signing_key,
+            task_cpu: self.options.task_cpu,
+        })
     }
 
     async fn bring_up(&self, parts: &mut Parts, prepared: Prepared) -> Result<Running, StackError> {
@@ -149,20 +203,14 @@ impl Start<'_> {
         let object_store = parts.object_store.insert(object_store?);
         let endpoint = object_store.endpoint();
 
-        self.migrate(&admin_url, &secrets).await?;
+        if self.options.database_url.is_some() {
+            let owner = Owner { id: secrets.id(), place: parts.state.path().display().to_string() };
+            parts.roles = Some(ClaimedRoles { admin_url: admin_url.clone(), owner });
+        }
+        self.migrate(&admin_url, &secrets, parts.roles.as_ref()).await?;
 
-        let wiring = Wiring {
-            base_url: identity.base_url.clone(),
-            database_urls: database::role_urls(&admin_url, &secrets)?,
-            object_store: ObjectStoreAccess {
-                endpoint,
-                bucket: BUCKET.to_owned(),
-                access_key_id: secrets.s3_access_key_id.clone(),
-                secret_access_key: Secret::new(secrets.s3_secret_access_key.clone()),
-            },
-            signing_key: parts.state.signing_key(),
-            task_cpu: self.options.task_cpu,
-        };
+        let wiring =
+            self.wiring(identity.base_url.clone(), parts.state.signing_key(), &secrets, (&admin_url, &endpoint))?;
         let launcher =
             Launcher::new(&self.options.executable, wiring, self.chosen.clone(), quotas, parts.state.path().to_owned());
 
@@ -202,6 +250,14 @@ impl Start<'_> {
         if let Some(url) = &self.options.database_url {
             let found = self.unless_cancelled(database::check_given(url, tasks, pool_max)).await?;
             self.done(Step::Postgres, found, began);
+            if ephemeral {
+                // Not refused: a run of load against a prepared server wants just that, and knows about its rows.
+                self.observer.observe(Event::Notice(
+                    "NOTE          only the state folder is temporary: rows stay in the database that was given, and the \
+                     documents of which they tell go at the end"
+                        .to_owned(),
+                ));
+            }
             return Ok((url.clone(), None));
         }
         // The first start of a folder takes seconds, later ones a fraction of one.
@@ -227,7 +283,13 @@ impl Start<'_> {
         Ok(store)
     }
 
-    async fn migrate(&self, admin_url: &Secret, secrets: &Secrets) -> Result<(), StackError> {
+    /// Nobody else can have the roles of an own server; those of another are claimed first.
+    async fn migrate(
+        &self,
+        admin_url: &Secret,
+        secrets: &Secrets,
+        roles: Option<&ClaimedRoles>,
+    ) -> Result<(), StackError> {
         let began = self.started(Step::Migrations);
         let password = |service| Secret::new(secrets.role_password(service).to_owned());
         let passwords = RolePasswords {
@@ -235,7 +297,10 @@ impl Start<'_> {
             actor: password(Service::Actor),
             document: password(Service::Document),
         };
-        let migrator = Migrator::new(passwords);
+        let mut migrator = Migrator::new(passwords);
+        if let Some(roles) = roles {
+            migrator = migrator.owned_by(roles.owner.clone(), self.options.take_over_roles);
+        }
         let mut tell = |progress: migrator::Progress<'_>| {
             self.observer.observe(Event::Doing(Step::Migrations, progress.to_string()));
         };

@@ -105,6 +105,21 @@ pub struct StackStatus {
     pub postgres: Option<PostgresStatus>,
 }
 
+impl StackStatus {
+    /// What is not as it should be, as `auth 0 of 1 healthy`; empty when everything is well.
+    #[must_use]
+    pub fn troubles(&self) -> Vec<String> {
+        let of_service = |service: Service| {
+            let tasks: Vec<&TaskStatus> = self.tasks.iter().filter(|task| task.service == service).collect();
+            let healthy = tasks.iter().filter(|task| task.health == Health::Healthy).count();
+            (healthy < tasks.len()).then(|| format!("{service} {healthy} of {} healthy", tasks.len()))
+        };
+        let postgres = self.postgres.as_ref().filter(|postgres| postgres.health != Health::Healthy);
+        let of_postgres = postgres.map(|postgres| format!("PostgreSQL {}", postgres.health));
+        Service::ALL.into_iter().filter_map(of_service).chain(of_postgres).collect()
+    }
+}
+
 /// Resident memory of a process in bytes (`VmRSS` of proc(5)); none where there is no `/proc`, or no such process.
 #[must_use]
 pub fn resident_bytes(pid: u32) -> Option<u64> {
@@ -126,6 +141,38 @@ mod tests {
     fn resident_memory_is_read_from_proc() {
         assert_eq!(parse_resident_bytes("Name:\tx\nVmRSS:\t    2048 kB\nThreads:\t1\n"), Some(2_097_152));
         assert_eq!(parse_resident_bytes("Name:\tkthreadd\n"), None);
+    }
+
+    #[test]
+    fn troubles_are_counted_by_service() {
+        let task = |service, number, health| TaskStatus {
+            service,
+            number,
+            health,
+            port: None,
+            pid: None,
+            restarts: 0,
+            rss_bytes: None,
+            uptime_seconds: None,
+        };
+        let mut status = StackStatus {
+            pid: 1,
+            base_url: "http://127.0.0.1:8080".into(),
+            port: 8_080,
+            started_at: OffsetDateTime::UNIX_EPOCH,
+            ready: true,
+            throttle_off: false,
+            faults: Vec::new(),
+            tasks: vec![task(Service::Auth, 1, Health::Healthy), task(Service::Actor, 1, Health::Healthy)],
+            postgres: Some(PostgresStatus { health: Health::Healthy, port: 1, pid: None, restarts: 0 }),
+        };
+        assert_eq!(status.troubles(), Vec::<String>::new());
+        status.tasks.extend([task(Service::Auth, 2, Health::Unhealthy), task(Service::Document, 1, Health::Starting)]);
+        if let Some(postgres) = &mut status.postgres {
+            postgres.health = Health::Restarting;
+        }
+        let troubles = ["auth 1 of 2 healthy", "document 0 of 1 healthy", "PostgreSQL restarting"];
+        assert_eq!(status.troubles(), troubles);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use stack::state_dir;
 
+use super::find::NotFound;
 use super::{failed, find};
 use crate::cli::WhichArgs;
 use crate::terminal::{complain, say, screen::seconds};
@@ -24,10 +25,11 @@ const REPORT: Duration = Duration::from_secs(5);
 pub(super) fn run(which: &WhichArgs) -> ExitCode {
     let running = match find::running(which) {
         Ok(running) => running,
-        Err(nothing) => {
+        Err(nothing @ NotFound::Nothing(_)) => {
             say(nothing);
             return ExitCode::SUCCESS;
         }
+        Err(unclear) => return failed(unclear),
     };
     let place =
         state_dir::read_status(&running.state_dir).map_or_else(String::new, |status| format!(", {}", status.base_url));

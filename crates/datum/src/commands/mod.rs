@@ -15,13 +15,14 @@ mod status;
 mod up;
 
 use std::fmt::Display;
+use std::io;
 use std::process::ExitCode;
 
 use stack::StackError;
 
 use crate::bench;
 use crate::cli::{Command, KeysCommand};
-use crate::terminal::complain;
+use crate::terminal::{complain, try_say};
 
 /// Runs a command to its end.
 pub(crate) fn run(command: Command) -> ExitCode {
@@ -54,6 +55,15 @@ fn small_runtime() -> Result<tokio::runtime::Runtime, ExitCode> {
 fn failed(error: impl Display) -> ExitCode {
     complain(error, None);
     ExitCode::FAILURE
+}
+
+/// Prints what was asked for. What goes into a file must not be cut short without a word, as on a full disk; that a reader has
+/// had enough (`datum openapi | head`) is nobody's failure.
+fn printed(text: &str) -> ExitCode {
+    match try_say(text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => failed(format_args!("cannot write: {error}")),
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 fn stack_failed(error: &StackError) -> ExitCode {

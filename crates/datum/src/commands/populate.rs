@@ -53,10 +53,8 @@ pub(super) fn run(args: &PopulateArgs) -> ExitCode {
     }
 }
 
-/// What was typed about a running system comes before a URL, which may stand in the environment for other purposes.
 fn database(args: &PopulateArgs) -> Result<String, String> {
-    let is_chosen = args.which.state_dir.is_some() || args.which.port.is_some();
-    if let Some(url) = args.database_url.clone().filter(|_| !is_chosen) {
+    if let Some(url) = args.database_url.clone().filter(|_| !args.names_a_system()) {
         return Ok(url);
     }
     let running = find::running(&args.which).map_err(|nothing| format!("{nothing}; or give --database-url"))?;

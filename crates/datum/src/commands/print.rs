@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 use stack::Service;
 
-use super::failed;
+use super::{failed, printed};
 use crate::api_page::{merged_openapi, openapi_of};
-use crate::terminal::try_say;
 
 /// `datum keys generate`
 pub(super) fn signing_key() -> ExitCode {
@@ -22,13 +21,5 @@ pub(super) fn openapi(service: Option<Service>) -> ExitCode {
     match document.to_pretty_json() {
         Ok(json) => printed(&json),
         Err(error) => failed(error),
-    }
-}
-
-/// What goes into a file must not be cut short without a word, as on a full disk.
-fn printed(text: &str) -> ExitCode {
-    match try_say(text) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(format_args!("cannot write: {error}")),
     }
 }

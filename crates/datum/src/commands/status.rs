@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
+use serde::Serialize;
 use stack::control::{self, Reply, Request};
 use stack::state_dir;
 use stack::status::StackStatus;
 
-use super::{failed, find, small_runtime};
+use super::{failed, find, printed, small_runtime};
 use crate::cli::StatusArgs;
-use crate::terminal::{say, table};
+use crate::terminal::table;
 
 pub(super) fn run(args: &StatusArgs) -> ExitCode {
     let running = match find::running(&args.which) {
@@ -22,18 +23,31 @@ pub(super) fn run(args: &StatusArgs) -> ExitCode {
     // While it starts or stops nobody answers, and the file says what was last known.
     let status = runtime.block_on(ask(&running)).or_else(|| state_dir::read_status(&running.state_dir));
     let Some(status) = status else {
-        return failed(format_args!("the system in {} is just starting", running.state_dir.display()));
+        return failed(format_args!("the system in {} is still starting", running.state_dir.display()));
     };
-    if args.json {
-        match serde_json::to_string_pretty(&status) {
-            Ok(text) => say(text),
-            Err(error) => return failed(error),
-        }
-    } else {
-        say(summary(&status));
-        say(table::render(&status));
+    if !args.json {
+        return printed(&format!("{}\n{}", summary(&status), table::render(&status)));
     }
-    ExitCode::SUCCESS
+    match serde_json::to_string_pretty(&Shown { state: word(&status), status: &status }) {
+        Ok(text) => printed(&text),
+        Err(error) => failed(error),
+    }
+}
+
+/// The status with its state in a word, so that a script need not count tasks.
+#[derive(Serialize)]
+struct Shown<'a> {
+    state: &'static str,
+    #[serde(flatten)]
+    status: &'a StackStatus,
+}
+
+fn word(status: &StackStatus) -> &'static str {
+    match (status.ready, status.troubles().is_empty()) {
+        (false, _) => "starting",
+        (true, true) => "ready",
+        (true, false) => "degraded",
+    }
 }
 
 async fn ask(running: &find::Running) -> Option<StackStatus> {
@@ -48,7 +62,11 @@ async fn ask(running: &find::Running) -> Option<StackStatus> {
 }
 
 fn summary(status: &StackStatus) -> String {
-    let state = if status.ready { "ready" } else { "starting" };
+    let state = match word(status) {
+        "degraded" => format!("degraded: {}", status.troubles().join(", ")),
+        "starting" => "still starting".to_owned(),
+        word => word.to_owned(),
+    };
     let throttle = if status.throttle_off { ", login throttling is OFF" } else { "" };
     let faults = match status.faults.join(", ") {
         none if none.is_empty() => none,

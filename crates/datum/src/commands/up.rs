@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use service_kit::config::{EXIT_USAGE, Secret};
+use service_kit::config::{EXIT_USAGE, Environment, Inspection, Secret};
+use service_kit::service;
 use stack::logs::Follower;
-use stack::{Executable, Location, Stack, StackError, StackOptions, TaskId, state_dir};
+use stack::{Executable, Location, Service, Stack, StackError, StackOptions, TaskId, shell, state_dir};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -73,13 +74,24 @@ fn options(args: &UpArgs) -> StackOptions {
         location: if args.ephemeral { Location::Ephemeral } else { Location::Persistent(args.state_dir.clone()) },
         // Empty means unset, as for every variable.
         database_url: args.database_url.clone().filter(|url| !url.is_empty()).map(Secret::new),
+        take_over_roles: args.take_over_roles,
         executable: Executable::Current,
         environment: std::env::vars_os()
             .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
             .collect(),
         set,
+        inspect: Some(inspect),
         make_signing_key: auth::keys::generate_pem,
         pages: Some(api_page::router()),
+    }
+}
+
+/// Reads the configuration of a service as its tasks do.
+fn inspect(service: Service, environment: &Environment) -> Inspection {
+    match service {
+        Service::Auth => service::inspect(environment, auth::Config::read),
+        Service::Actor => service::inspect(environment, actor::Config::read),
+        Service::Document => service::inspect(environment, document::Config::read),
     }
 }
 
@@ -183,7 +195,7 @@ fn greet(screen: &Screen, stack: &Stack, took: Duration) {
          \x20             -d '{{\"email\":\"ada@example.com\",\"password\":\"correct horse battery staple\"}}'"
     ));
     screen.line(&format!("  API    {url}/docs"));
-    screen.line(&format!("  Logs   {}  (or: datum logs auth-1 -f)", logs.display()));
+    screen.line(&format!("  Logs   {}  (or: datum logs auth-1 -f)", shell::quoted(&logs)));
     screen.line("  Stop   Ctrl-C, or from elsewhere: datum down");
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use stack::status::StackStatus;
 
 /// Far beyond what anything here takes, also on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -49,6 +50,11 @@ impl Home {
         self.folder.path().join("tmp")
     }
 
+    /// The user's folder for what lives no longer than a process.
+    pub(crate) fn runtime(&self) -> PathBuf {
+        self.folder.path().join("run")
+    }
+
     /// The state folder where none is named.
     pub(crate) fn state(&self) -> PathBuf {
         self.work().join(".datum")
@@ -76,15 +82,26 @@ impl Home {
     /// Starts `datum up` with `arguments`, and waits until it says that it is ready.
     pub(crate) fn up(&self, arguments: &[&str]) -> Up {
         let mut up = self.start(arguments);
-        let line = up.wait_for_line("Datum is ready: ");
-        line.split(' ').nth(3).unwrap().clone_into(&mut up.url);
+        up.await_ready();
         up
     }
 
     /// Starts `datum up` with `arguments`.
     pub(crate) fn start(&self, arguments: &[&str]) -> Up {
         let mut command = self.command(&["up", "--port", "0"]);
-        let mut child = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        command.args(arguments);
+        Self::start_command(command)
+    }
+
+    /// Starts a `datum up` with a command that was prepared, and waits until it says that it is ready.
+    pub(crate) fn up_command(command: Command) -> Up {
+        let mut up = Self::start_command(command);
+        up.await_ready();
+        up
+    }
+
+    fn start_command(mut command: Command) -> Up {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let output = Arc::new(Mutex::new(Vec::new()));
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let stdout = {
@@ -109,6 +126,21 @@ impl Home {
     /// The process of a task, while it has one.
     pub(crate) fn pid_of(&self, service: &str, number: u64) -> Option<i32> {
         task(&self.status(), service, number)["pid"].as_i64().map(|pid| i32::try_from(pid).unwrap())
+    }
+}
+
+/// What a system without tasks writes about itself; its process is this one.
+pub(crate) fn status(ready: bool) -> StackStatus {
+    StackStatus {
+        pid: std::process::id(),
+        base_url: "http://127.0.0.1:1".into(),
+        port: 1,
+        started_at: time::OffsetDateTime::UNIX_EPOCH,
+        ready,
+        throttle_off: false,
+        faults: Vec::new(),
+        tasks: Vec::new(),
+        postgres: None,
     }
 }
 
@@ -161,6 +193,11 @@ impl Up {
             found.is_some()
         });
         found.unwrap()
+    }
+
+    fn await_ready(&mut self) {
+        let line = self.wait_for_line("Datum is ready: ");
+        line.split(' ').nth(3).unwrap().clone_into(&mut self.url);
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -1,10 +1,16 @@
 //! What cannot work is refused at once, with the reason and what to do, and leaves nothing behind.
 
+use std::io::Read;
 use std::net::TcpListener;
+use std::os::unix::fs::DirBuilderExt;
+use std::process::Stdio;
 
+use stack::Location;
 use stack::postgres::{Options, Postgres};
+use stack::registry::Entry;
+use stack::state_dir::{self, StateDir};
 
-use crate::harness::{Done, Home, finish, names_in};
+use crate::harness::{Done, Home, finish, names_in, status};
 
 fn assert_refused(done: &Done, code: i32, parts: &[&str]) {
     assert_eq!(done.code, Some(code), "{done:?}");
@@ -93,10 +99,22 @@ fn variables_that_only_the_stack_can_decide_are_refused() {
 }
 
 #[test]
-fn a_task_that_refuses_its_configuration_ends_the_system_with_its_words() {
+fn what_the_tasks_would_refuse_and_what_none_of_them_reads_is_refused_before_anything_is_started() {
     let home = Home::new();
-    let done = home.run(&["up", "--ephemeral", "--port", "0", "--set", "DB_POOL_MIN=99"]);
-    assert_refused(&done, 64, &["DB_POOL_MIN must not be above DB_POOL_MAX"]);
+    let set = ["DB_POOL_MIN=99", "DOCUMENT_MAX_BYTES=0", "DB_POOL_MAXX=20", "AUTH_THROTTLE=maybe"];
+    let mut arguments = vec!["up", "--ephemeral", "--port", "0"];
+    arguments.extend(set.iter().flat_map(|variable| ["--set", variable]));
+    let done = home.run(&arguments);
+    let errors = [
+        "DB_POOL_MIN must not be above DB_POOL_MAX",
+        "DOCUMENT_MAX_BYTES must be",
+        "AUTH_THROTTLE must be",
+        "--set DB_POOL_MAXX: no service reads",
+        "datum task auth --help",
+    ];
+    assert_refused(&done, 64, &errors);
+    assert_eq!(done.stderr.matches("DB_POOL_MIN must").count(), 1, "{}", done.stderr);
+    assert!(!done.stdout.contains("PostgreSQL") && !done.stdout.contains("object store"), "{done:?}");
     assert!(names_in(&home.temporary()).is_empty(), "the temporary folder is left");
 }
 
@@ -109,4 +127,46 @@ fn where_nothing_runs_that_is_said() {
     assert_refused(&home.run(&["restart"]), 1, &["nothing runs"]);
     assert_refused(&home.run(&["logs"]), 1, &["nothing runs"]);
     assert_eq!(home.run(&["down", "--port", "1"]).stdout, "nothing runs on port 1\n");
+}
+
+#[test]
+fn of_several_systems_none_is_stopped_unasked() {
+    let home = Home::new();
+    // Only the folders must be held for them to count as running.
+    let systems = [home.work().join("my system's state"), home.work().join("b")];
+    let systems = systems.map(|path| StateDir::open(&Location::Persistent(path)).unwrap());
+    let registry = home.runtime().join("datum");
+    std::fs::DirBuilder::new().mode(0o700).create(&registry).unwrap();
+    for (port, system) in [4_711, 4_712].into_iter().zip(&systems) {
+        let entry = Entry { port, pid: std::process::id(), state_dir: system.path().to_owned() };
+        std::fs::write(registry.join(format!("{port}.json")), serde_json::to_vec(&entry).unwrap()).unwrap();
+    }
+    for command in ["down", "status", "restart"] {
+        let quoted = r"my system'\''s state'";
+        assert_refused(&home.run(&[command]), 1, &["several systems run", "--port 4711", "--port 4712", quoted]);
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_no_success_and_a_reader_who_has_enough_is_no_failure() {
+    let home = Home::new();
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let held = StateDir::open(&Location::Persistent(home.state())).unwrap();
+    state_dir::write_status(held.path(), &status(true)).unwrap();
+    for arguments in [&["status"][..], &["status", "--json"], &["openapi"]] {
+        let whole = home.run(arguments);
+        assert_eq!(whole.code, Some(0), "{arguments:?}: {whole:?}");
+        let mut child = home.command(arguments).stdout(full()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut errors = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{arguments:?}");
+        assert!(errors.contains("cannot write"), "{arguments:?}: {errors}");
+
+        let mut child = home.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Closed before anything is written, or after some of it: quiet in both cases.
+        drop(child.stdout.take());
+        let mut errors = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        assert_eq!((child.wait().unwrap().code(), errors.as_str()), (Some(0), ""), "{arguments:?}");
+    }
 }
