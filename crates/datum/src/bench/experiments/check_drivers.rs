@@ -5,6 +5,7 @@
 //! another system. Think times are constant here: with random ones the throughputs of two runs of a minute differ by more than
 //! the 3 % that is allowed, by chance alone.
 
+use std::path::Path;
 use std::process::{ExitCode, Stdio};
 
 use envelope::run::Run;
@@ -18,7 +19,7 @@ use crate::bench::error::{BenchError, EXIT_INTERRUPTED};
 use crate::bench::operator::Operator;
 use crate::bench::run::{self, LoadTarget, RunSpec};
 use crate::bench::session::with_stack;
-use crate::bench::system::StackSettings;
+use crate::bench::system::{Delay, StackSettings};
 use crate::bench::{headline, report};
 use crate::terminal::say;
 
@@ -33,6 +34,9 @@ const RAMP_SECONDS: u32 = 2;
 const WRK_SCENARIO: &str = "get-user-only";
 const WRK_ENDPOINT: &str = "get-user";
 const WRK_PATH: &str = "/v1/actors/me";
+/// wrk has no think time. On a system of this machine each answer is delayed instead: else the two would be compared by how much
+/// CPU each takes from the system that it measures.
+const WRK_DELAY: &str = "app:20ms";
 
 /// A figure by both programs.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,13 +68,23 @@ pub(in crate::bench) async fn run(args: &CheckDriversArgs, operator: &Operator) 
         find_wrk(wrk).await?;
     }
     let folder = report::new_set(&args.out, "drivers")?;
-    let pairs = if let Some(url) = &args.system.target {
-        compare(args, &k6, &folder, LoadTarget::Elsewhere(url), operator).await?
+    let mut pairs = if let Some(url) = &args.system.target {
+        with_k6(args, &k6, &folder, LoadTarget::Elsewhere(url), operator).await?
     } else {
         let settings = StackSettings::new(&args.system);
-        let work = async |stack: &mut _| compare(args, &k6, &folder, LoadTarget::Own(stack), operator).await;
+        let work = async |stack: &mut _| with_k6(args, &k6, &folder, LoadTarget::Own(stack), operator).await;
         with_stack(&settings, operator, work).await?
     };
+    if let Some(wrk) = args.wrk.as_ref().filter(|_| !operator.wants_stop()) {
+        pairs.extend(if let Some(url) = &args.system.target {
+            with_wrk(args, wrk, &folder, LoadTarget::Elsewhere(url), operator).await?
+        } else {
+            let delay = Some(Delay::Stage(WRK_DELAY.to_owned()));
+            let settings = StackSettings { delay, ..StackSettings::new(&args.system) };
+            let work = async |stack: &mut _| with_wrk(args, wrk, &folder, LoadTarget::Own(stack), operator).await;
+            with_stack(&settings, operator, work).await?
+        });
+    }
     if operator.wants_stop() {
         return Ok(ExitCode::from(EXIT_INTERRUPTED));
     }
@@ -80,45 +94,63 @@ pub(in crate::bench) async fn run(args: &CheckDriversArgs, operator: &Operator) 
     Ok(if pairs.iter().all(Pair::agrees) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn compare(
+async fn with_k6(
     args: &CheckDriversArgs,
     k6: &K6,
-    folder: &std::path::Path,
+    folder: &Path,
     mut target: LoadTarget<'_>,
     operator: &Operator,
 ) -> Result<Vec<Pair>, BenchError> {
-    let spec = |name: &str, think_time: f64, driver: Driver| -> Result<RunSpec, BenchError> {
-        Ok(RunSpec {
-            scenario: scenario(name, think_time, args)?,
-            label: Some(driver.facts().name),
-            driver,
-            users: args.users,
-            seed: 1,
-            role: None,
-            out: folder.to_owned(),
-        })
-    };
     let mut measured = Vec::new();
     for driver in [Driver::Native, Driver::K6(k6.clone())] {
         say(format_args!("\n{} by {}", args.scenario, driver.facts().name));
-        let finished = run::run(&spec(&args.scenario, args.think_time, driver)?, target.again(), operator).await?;
+        let spec = spec(&args.scenario, args.think_time, driver, args, folder)?;
+        let finished = run::run(&spec, target.again(), operator).await?;
         measured.push(report::read(&finished.folder)?);
         if operator.wants_stop() {
             return Ok(Vec::new());
         }
     }
-    let mut pairs = of_runs(&measured[0], &measured[1]);
-    if let Some(wrk) = &args.wrk {
-        say(format_args!("\n{WRK_SCENARIO} without think time by native"));
-        let finished = run::run(&spec(WRK_SCENARIO, 0.0, Driver::Native)?, target.again(), operator).await?;
-        let ours = report::read(&finished.folder)?;
-        say("by wrk");
-        let url = target.url()?;
-        let token = access_token(&url).await?;
-        let theirs = run_wrk(wrk, &url, &token, args.vus, args.duration).await?;
-        pairs.extend(of_wrk(&ours, &theirs));
+    Ok(of_runs(&measured[0], &measured[1]))
+}
+
+async fn with_wrk(
+    args: &CheckDriversArgs,
+    wrk: &Path,
+    folder: &Path,
+    mut target: LoadTarget<'_>,
+    operator: &Operator,
+) -> Result<Vec<Pair>, BenchError> {
+    say(format_args!("\n{WRK_SCENARIO} without think time by native"));
+    let spec = spec(WRK_SCENARIO, 0.0, Driver::Native, args, folder)?;
+    let finished = run::run(&spec, target.again(), operator).await?;
+    let ours = report::read(&finished.folder)?;
+    if operator.wants_stop() {
+        return Ok(Vec::new());
     }
-    Ok(pairs)
+    say("by wrk");
+    let url = target.url()?;
+    let token = access_token(&url).await?;
+    let theirs = run_wrk(wrk, &url, &token, args.vus, args.duration).await?;
+    Ok(of_wrk(&ours, &theirs))
+}
+
+fn spec(
+    name: &str,
+    think_time_seconds: f64,
+    driver: Driver,
+    args: &CheckDriversArgs,
+    folder: &Path,
+) -> Result<RunSpec, BenchError> {
+    Ok(RunSpec {
+        scenario: scenario(name, think_time_seconds, args)?,
+        label: Some(driver.facts().name),
+        driver,
+        users: args.users,
+        seed: 1,
+        role: None,
+        out: folder.to_owned(),
+    })
 }
 
 /// The scenario with the check's users, phases and constant think time.
@@ -186,7 +218,7 @@ struct WrkFigures {
     failed: u64,
 }
 
-async fn find_wrk(program: &std::path::Path) -> Result<(), BenchError> {
+async fn find_wrk(program: &Path) -> Result<(), BenchError> {
     // It has no option for its version that ends with 0; that it can be started is what matters.
     let started = Command::new(program).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().await;
     started.map(|_| ()).map_err(|error| {
@@ -195,7 +227,7 @@ async fn find_wrk(program: &std::path::Path) -> Result<(), BenchError> {
 }
 
 async fn run_wrk(
-    program: &std::path::Path,
+    program: &Path,
     url: &Url,
     token: &str,
     connections: u32,
