@@ -450,11 +450,11 @@ async fn until_ready(authority: &str, waiting_for: &watch::Sender<String>) {
     }
 }
 
-/// The sentence of a problem (RFC 9457), else all of it.
+/// The sentence of a problem (RFC 9457) without its full stop, else all of it.
 fn detail(body: &str) -> String {
     let problem = serde_json::from_str::<serde_json::Value>(body).ok();
     let detail = problem.as_ref().and_then(|problem| problem.get("detail")?.as_str());
-    detail.unwrap_or(body).trim().to_owned()
+    detail.map_or(body, |detail| detail.trim_end_matches('.')).trim().to_owned()
 }
 
 #[cfg(test)]
@@ -465,7 +465,7 @@ mod tests {
     fn of_a_problem_only_its_sentence_is_said() {
         assert_eq!(
             detail(r#"{"code":"not_ready","detail":"Not ready: database: no connection."}"#),
-            "Not ready: database: no connection."
+            "Not ready: database: no connection"
         );
         for other in ["nginx says no\n", "{\"code\":1}", "{\"detail\":1}", ""] {
             assert_eq!(detail(other), other.trim());

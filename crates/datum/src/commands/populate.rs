@@ -55,11 +55,13 @@ pub(super) fn run(args: &PopulateArgs) -> ExitCode {
 
 fn database(args: &PopulateArgs) -> Result<String, String> {
     if let Some(url) = args.database_url.clone().filter(|_| !args.names_a_system()) {
-        return Ok(url);
+        // The value may hold a password: it is not repeated.
+        let refusal = "the database's URL is none of PostgreSQL, such as postgres://user:password@host:5432/database";
+        return if migrator::is_postgres_url(&url) { Ok(url) } else { Err(refusal.to_owned()) };
     }
     let running = find::running(&args.which).map_err(|nothing| format!("{nothing}; or give --database-url"))?;
     let status = state_dir::read_status(&running.state_dir)
-        .ok_or_else(|| format!("the system in {} is just starting", running.state_dir.display()))?;
+        .ok_or_else(|| format!("the system in {} is still starting", running.state_dir.display()))?;
     let url = state_dir::database_url(&running.state_dir, &status)
         .map_err(|error| format!("the database's password in {}: {error}", running.state_dir.display()))?;
     url.ok_or_else(|| {

@@ -98,6 +98,9 @@ fn a_url_of_another_database_is_refused_before_anything_is_asked_or_made() {
     let done = home.run(&["up", "--port", "0", "--database-url", &url]);
     assert_eq!(done.code, Some(64), "{done:?}");
     assert!(done.stderr.contains("no URL of PostgreSQL") && !done.stderr.contains("hunter2"), "{done:?}");
+    let populate = home.run(&["populate", "--users", "1", "--database-url", &url]);
+    assert_eq!(populate.code, Some(1), "{populate:?}");
+    assert!(populate.stderr.contains("none of PostgreSQL") && !populate.stderr.contains("hunter2"), "{populate:?}");
     assert!(names_in(&home.work()).is_empty(), "it has made a folder");
     assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "it connected");
 }
