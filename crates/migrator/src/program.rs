@@ -1,6 +1,6 @@
 //! The program: configuration from the environment, a line for each step, an exit code.
 
-use std::{process::ExitCode, time::Duration};
+use std::{fmt::Display, io::Write, process::ExitCode, time::Duration};
 
 use service_kit::config::{self, EXIT_USAGE, Environment, Secret, Settings};
 
@@ -50,8 +50,10 @@ impl Config {
 #[must_use]
 pub fn main() -> ExitCode {
     if std::env::args().any(|argument| argument == "--help" || argument == "-h") {
-        println!("migrator: brings the database to the newest schema of this release, and ends.\n");
-        print!("{}", config::help(Config::read));
+        config::print_help(
+            "migrator: brings the database to the newest schema of this release, and ends.",
+            Config::read,
+        );
         return ExitCode::SUCCESS;
     }
     let config = match config::load(&Environment::from_process(), Config::read) {
@@ -70,7 +72,7 @@ pub fn main() -> ExitCode {
     };
     match runtime.block_on(migrate(config)) {
         Ok(applied) => {
-            println!("migrator: done, {applied} applied");
+            say(format_args!("done, {applied} applied"));
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -80,11 +82,16 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Prints a line. A reader who has gone away must not end a migration in its middle.
+fn say(line: impl Display) {
+    let _ = writeln!(std::io::stdout().lock(), "migrator: {line}");
+}
+
 async fn migrate(config: Config) -> Result<usize, MigrateError> {
     let report = Migrator::new(config.passwords)
         .connect_wait(config.connect_wait)
         .lock_wait(config.lock_wait)
-        .run(config.url.expose(), &mut |progress| println!("migrator: {progress}"))
+        .run(config.url.expose(), &mut |progress| say(progress))
         .await?;
     Ok(report.applied.len())
 }

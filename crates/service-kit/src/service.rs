@@ -127,8 +127,8 @@ pub fn run<C>(
     build: impl AsyncFnOnce(C, SharedClock) -> anyhow::Result<Service>,
 ) -> ExitCode {
     if std::env::args().any(|argument| argument == "--help" || argument == "-h") {
-        println!("One task of Datum's {name} service, configured by the environment.");
-        print!("{}", config::help(|settings| (TaskConfig::read(settings), read(settings))));
+        let title = format!("One task of Datum's {name} service, configured by the environment.");
+        config::print_help(&title, |settings| (TaskConfig::read(settings), read(settings)));
         return ExitCode::SUCCESS;
     }
     let environment = Environment::from_process();

@@ -161,7 +161,9 @@ fn what_cannot_be_written_is_no_success_and_a_reader_who_has_enough_is_no_failur
         child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(1), "{arguments:?}");
         assert!(errors.contains("cannot write"), "{arguments:?}: {errors}");
-
+    }
+    let helps = [&["task", "auth", "--help"][..], &["migrate", "--help"]];
+    for arguments in [&["status"][..], &["status", "--json"], &["openapi"]].into_iter().chain(helps) {
         let mut child = home.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // Closed before anything is written, or after some of it: quiet in both cases.
         drop(child.stdout.take());

@@ -1,6 +1,6 @@
 //! The program: its configuration, what it prints, how it ends.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use test_support::{TestDatabase, test_passwords};
 
@@ -38,6 +38,24 @@ async fn it_migrates_says_what_it_did_and_ends_with_0() {
     assert_eq!(second.status.code(), Some(0));
     assert!(text(&second.stdout).contains("done, 0 applied"), "{}", text(&second.stdout));
     database.connect("document").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_who_goes_away_does_not_end_it() {
+    let database = TestDatabase::empty().await;
+    let (url, passwords) = (database.admin_url(), test_passwords());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_migrator"))
+        .env_clear()
+        .env("MIGRATOR_DATABASE_URL", &url)
+        .env("DATUM_AUTH_DB_PASSWORD", passwords.auth.expose())
+        .env("DATUM_ACTOR_DB_PASSWORD", passwords.actor.expose())
+        .env("DATUM_DOCUMENT_DB_PASSWORD", passwords.document.expose())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    database.connect("document").await.batch_execute("SELECT FROM _sqlx_migrations").await.unwrap();
 }
 
 #[test]

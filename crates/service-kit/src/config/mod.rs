@@ -12,6 +12,7 @@ pub use settings::{Number, Settings};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::io::Write;
 
 /// `EX_USAGE` of `sysexits.h`: the configuration, not the service, is wrong, and a restart cannot help.
 pub const EXIT_USAGE: u8 = 64;
@@ -93,6 +94,12 @@ pub fn help<T>(read: impl FnOnce(&mut Settings<'_>) -> T) -> String {
     let mut settings = Settings::new(&env);
     read(&mut settings);
     settings.into_help()
+}
+
+/// Prints what a program is and the table of its variables on standard output. That nobody reads all of it (`| head`) is no
+/// error.
+pub fn print_help<T>(title: &str, read: impl FnOnce(&mut Settings<'_>) -> T) {
+    let _ = write!(std::io::stdout().lock(), "{title}\n{}", help(read));
 }
 
 #[cfg(test)]
