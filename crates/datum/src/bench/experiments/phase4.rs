@@ -4,9 +4,11 @@
 //! reduced pools. Each is on a new system, so that none inherits the caches, the rows or the files of another.
 //!
 //! The reference ran on tasks whose CPU was small enough for one to saturate and two not to. Here a quota does the same. Why it is
-//! 512 units by default: of the mix at 200 users some 24 requests a second hash a password, which take the auth service about 0.6
-//! of a core. One task of 512 units has half of one: measured, p95 was about 1 s and throughput 13 to 15 % below what the users
-//! could send. Two tasks have a whole one: p95 was 31 to 39 ms. With 256 units two tasks would have half a core as well.
+//! 512 units by default: of the mix at 200 users some 24 requests a second hash a password, at 19 to 25 ms of CPU each, which is
+//! about half a core. One task of 512 units has just that: measured with `--short` on two quiet cores, it used 96 % of its quota
+//! and its p95 was 224 to 233 ms, against 23 to 29 ms with two tasks (on busy cores 1 s against 35 ms, and 14 % less throughput).
+//! With 256 units throughput and mean latency come close to the reference's own (197 and 227 requests a second, 121 and 60 ms),
+//! but two tasks saturate as well. Faster or slower cores move this: `--task-cpu`.
 
 use std::process::ExitCode;
 
