@@ -62,6 +62,8 @@ fn database(args: &PopulateArgs) -> Result<String, String> {
     let running = find::running(&args.which).map_err(|nothing| format!("{nothing}; or give --database-url"))?;
     let status = state_dir::read_status(&running.state_dir)
         .ok_or_else(|| format!("the system in {} is still starting", running.state_dir.display()))?;
+    // "The only one that runs" may be somebody else's.
+    say(format_args!("system        {}", running.state_dir.display()));
     let url = state_dir::database_url(&running.state_dir, &status)
         .map_err(|error| format!("the database's password in {}: {error}", running.state_dir.display()))?;
     url.ok_or_else(|| {

@@ -48,7 +48,8 @@ fn verdict(findings: &[(SectionKind, Finding)]) -> Verdict {
         (false, _) => Verdict {
             standing: Standing::Void,
             headline: if only_capacity {
-                "These runs say nothing about what the system can carry.".to_owned()
+                "These runs say nothing about what the system can carry. Latencies and errors, at the load that was sent, stand."
+                    .to_owned()
             } else {
                 "These runs, or some of them, say nothing about the system.".to_owned()
             },

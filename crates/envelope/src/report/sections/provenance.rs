@@ -41,7 +41,7 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
         }),
         ("Revision", |run| run.capsule.as_ref().map(|capsule| capsule.datum.clone())),
         ("Command", |run| run.capsule.as_ref().map(|capsule| capsule.command.join(" "))),
-        ("Void", |run| Some(void(run))),
+        ("Void as a whole", |run| Some(void(run))),
     ];
     let cell = |run: &Run, of: Attribute| of(run).unwrap_or_else(|| NOT_RECORDED.to_owned());
     let caption = "How each run was made";
