@@ -74,7 +74,9 @@ pub(super) async fn run_observed(
 ) -> Result<Finished, BenchError> {
     let url = target.url()?;
     let now = SystemClock.now();
-    let verified = verify(&url, &tag(now)).await?;
+    // A target that hangs would keep whoever wants to end waiting for every check's timeout.
+    let verified = operator.stop().run_until_cancelled(Box::pin(verify(&url, &tag(now)))).await;
+    let verified = verified.ok_or(BenchError::Interrupted)??;
     let dataset = dataset(spec, &target, operator).await?;
     if operator.wants_stop() {
         return Err(BenchError::Interrupted);

@@ -1,5 +1,6 @@
 //! `datum compare`: whether two groups of results can be told apart.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -8,6 +9,8 @@ use envelope::analysis::{
     Comparison, ErrorVerdict, MetricComparison, NoiseFloor, Quantity, Verdict, compare, noise_floor,
 };
 use envelope::report::format;
+use envelope::result::Load;
+use envelope::run::Run;
 use envelope::statistics::{ErrorRate, Interval};
 
 use super::{failed, results};
@@ -23,6 +26,9 @@ pub(super) fn run(args: &CompareArgs) -> ExitCode {
         Ok(all) => all,
         Err(error) => return failed(error),
     };
+    for difference in differences(&a, &b) {
+        say(format_args!("warning: {difference}"));
+    }
     let comparison = compare(&a, &b, noise.as_ref());
     if comparison.metrics.is_empty() {
         return failed("the two groups have no figure in common that every run of them knows");
@@ -37,6 +43,41 @@ pub(super) fn run(args: &CompareArgs) -> ExitCode {
         complain(format_args!("{label} is void: nothing follows from comparing it"), None);
     }
     ExitCode::SUCCESS
+}
+
+/// What makes the two groups different experiments: then a difference in the figures is none between systems.
+fn differences(a: &[Run], b: &[Run]) -> Vec<String> {
+    type Fact = (&'static str, fn(&Run) -> Option<String>);
+    let facts: [Fact; 3] = [
+        ("scenario", |run| run.capsule.as_ref().map(|capsule| capsule.scenario.clone())),
+        ("load", |run| run.load.as_ref().map(load)),
+        ("driver", |run| run.capsule.as_ref().map(|capsule| capsule.driver.name.clone())),
+    ];
+    let mut found = Vec::new();
+    for (name, of) in facts {
+        let values = |runs: &[Run]| runs.iter().filter_map(of).collect::<BTreeSet<_>>();
+        let (in_a, in_b) = (values(a), values(b));
+        if !in_a.is_empty() && !in_b.is_empty() && in_a != in_b {
+            let listed = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(", ");
+            found.push(format!("A and B differ in their {name}: {} against {}", listed(in_a), listed(in_b)));
+        }
+    }
+    let ids = |runs: &[Run]| {
+        runs.iter().filter_map(|run| run.source.path.as_ref()?.canonicalize().ok()).collect::<BTreeSet<_>>()
+    };
+    if ids(a).intersection(&ids(b)).next().is_some() {
+        found.push("a result stands on both sides".to_owned());
+    }
+    found
+}
+
+fn load(load: &Load) -> String {
+    match load {
+        Load::Closed { vus, think_time_mean_seconds } => {
+            format!("{vus} virtual users who think for {think_time_mean_seconds} s")
+        }
+        Load::Open { arrivals_per_second } => format!("{arrivals_per_second} arrivals a second"),
+    }
 }
 
 /// The noise floor of identical runs, or of a file that holds one.

@@ -1,5 +1,6 @@
 //! Which results are meant, and what they hold.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use envelope::import;
@@ -12,6 +13,10 @@ const CAPSULE: &str = "capsule.json";
 /// Reads every result of `paths`, or says in a sentence which cannot be read and why.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Run>, String> {
     let results: Vec<PathBuf> = paths.iter().map(|path| expand(path)).collect::<Result<Vec<_>, _>>()?.concat();
+    // A run that is given twice would look like two that agree.
+    let mut seen = BTreeSet::new();
+    let results: Vec<PathBuf> =
+        results.into_iter().filter(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone()))).collect();
     let runs: Vec<Vec<Run>> = results.iter().map(|path| read_one(path)).collect::<Result<_, _>>()?;
     Ok(runs.concat())
 }

@@ -62,3 +62,29 @@ fn single_runs_are_not_told_apart_without_a_noise_floor() {
     assert!(throughput.contains("-14 %") && throughput.ends_with("not distinguishable"), "{throughput}");
     assert!(done.stdout.contains("--noise"), "{done:?}");
 }
+
+#[test]
+fn different_experiments_and_one_result_on_both_sides_are_said() {
+    let home = Home::new();
+    std::fs::write(home.work().join("a.txt"), END_OF_TEST).unwrap();
+    std::fs::write(
+        home.work().join("b.txt"),
+        END_OF_TEST.replace(": 200 ", ": 100 ").replace("=200 ", "=100 ").replace("=200\n", "=100\n"),
+    )
+    .unwrap();
+    let done = home.run(&["compare", "a.txt", "b.txt"]);
+    assert!(done.stdout.contains("warning: A and B differ in their load: 200 virtual users"), "{done:?}");
+    let done = home.run(&["compare", "a.txt", "./a.txt"]);
+    assert!(done.stdout.contains("warning: a result stands on both sides"), "{done:?}");
+    assert!(!done.stdout.contains("differ in their"), "{done:?}");
+}
+
+#[test]
+fn a_result_that_is_given_twice_is_one() {
+    let home = Home::new();
+    std::fs::write(home.work().join("a.txt"), END_OF_TEST).unwrap();
+    let done = home.run(&["report", "a.txt", "./a.txt"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let text = std::fs::read_to_string(home.work().join("report.md")).unwrap();
+    assert!(text.contains("This report is made from 1 run"), "{text}");
+}

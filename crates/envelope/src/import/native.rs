@@ -64,7 +64,32 @@ fn series(folder: &Path) -> Result<Vec<Second>, ImportError> {
 
 /// The first second after the last that was recorded.
 fn end_of(series: &[Second]) -> u32 {
-    series.iter().map(|second| second.second + 1).max().unwrap_or(0)
+    series.iter().map(|second| second.second.saturating_add(1)).max().unwrap_or(0)
+}
+
+/// What is wrong with the seconds of a folder: a driver writes each of them once, also those in which nothing happened, and
+/// those of a whole run reach to the end of what was to be measured. A copy that broke off shows here.
+fn damage(series: &[Second], capsule: &Capsule) -> Vec<String> {
+    let mut seconds: Vec<u32> = series.iter().map(|second| second.second).collect();
+    seconds.sort_unstable();
+    let written = seconds.len();
+    seconds.dedup();
+    let mut damage = Vec::new();
+    if seconds.len() < written {
+        damage.push(format!("The record is damaged: {} seconds are there more than once", written - seconds.len()));
+    }
+    let missing = (end_of(series) as usize).saturating_sub(seconds.len());
+    if missing > 0 {
+        damage.push(format!("The record is damaged: {missing} of its seconds are missing"));
+    }
+    let measured_until = measured(capsule).map(|phase| phase.until_second).max().unwrap_or(0);
+    if capsule.completion == Completion::Whole && end_of(series) < measured_until {
+        damage.push(format!(
+            "The record is damaged: it ends after {} s, and the run measured until {measured_until} s",
+            end_of(series)
+        ));
+    }
+    damage
 }
 
 fn assemble(folder: &Path, capsule: Capsule, series: Vec<Second>, window: Window) -> Result<Run, ImportError> {
@@ -78,6 +103,8 @@ fn assemble(folder: &Path, capsule: Capsule, series: Vec<Second>, window: Window
     let figures = merged.figures();
     let seconds = f64::from(window.until_second.saturating_sub(window.from_second));
     let mut warnings = capsule.warnings.clone();
+    let mut void = capsule.void.clone();
+    void.extend(damage(&series, &capsule));
     match capsule.completion {
         Completion::Whole => {}
         Completion::Interrupted => {
@@ -99,7 +126,7 @@ fn assemble(folder: &Path, capsule: Capsule, series: Vec<Second>, window: Window
         failures: figures.failures,
         series,
         window: Some(window),
-        void: capsule.void.clone(),
+        void,
         warnings,
         capsule: Some(capsule),
     })

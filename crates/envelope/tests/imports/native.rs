@@ -77,6 +77,22 @@ fn write(folder: &Path, capsule: &Capsule, intervals: impl IntoIterator<Item = I
 }
 
 #[test]
+fn seconds_that_are_missing_or_there_twice_void_the_run() {
+    let void = |seconds: Vec<u32>| {
+        let folder = tempfile::tempdir().unwrap();
+        let intervals = seconds.into_iter().map(|second| interval(second, 99, 50));
+        write(folder.path(), &capsule(vec![phase(PhaseKind::Measure, 0, 60)]), intervals);
+        read(folder.path()).unwrap().void
+    };
+    assert_eq!(void((0..60).collect()), [""; 0]);
+    assert_eq!(void((0..65).rev().collect()), [""; 0], "the order of the lines is no matter");
+    assert!(void((0..60).filter(|second| *second != 7).collect())[0].contains("1 of its seconds are missing"));
+    assert!(void((0..60).chain(3..5).collect())[0].contains("2 seconds are there more than once"));
+    assert!(void((0..30).collect())[0].contains("ends after 30 s, and the run measured until 60 s"));
+    assert!(void((0..59).chain([u32::MAX]).collect())[0].contains("missing"));
+}
+
+#[test]
 fn what_was_sent_outside_the_mix_has_a_row_and_is_in_no_total() {
     let folder = tempfile::tempdir().unwrap();
     let seconds = (0..60).map(|second| {

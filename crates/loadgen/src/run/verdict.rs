@@ -6,10 +6,12 @@
 //!   median (and more than [`LATE_MEDIAN_MS`]) or in the 99th percentile (and more than [`LATE_P99_MS`]);
 //! - closed model, where lateness adds to the think time: they began late by more than [`LATE_SHARE`] of thinking and waiting
 //!   together, on average (and more than [`LATE_MEDIAN_MS`]), which takes as much off the throughput;
-//! - several virtual users sent as one and the same person.
+//! - several virtual users sent as one and the same person;
+//! - half of the requests or more failed in another way than being shed: what is left is no sample of a working system.
 
 use std::time::Duration;
 
+use envelope::analysis::{Owner, owner_of};
 use envelope::result::{Interval, Latencies, Work};
 
 use crate::scenario::{Model, Scenario};
@@ -31,6 +33,8 @@ pub(super) struct Measured {
     work: Work,
     latency: Latencies,
     lateness: Latencies,
+    /// Requests that failed, other than being shed.
+    broken: u64,
     busy_vus: u64,
     pub(super) cpu_seconds: f64,
     /// CPU seconds by thread.
@@ -55,6 +59,8 @@ impl Measured {
             if name != SET_UP {
                 self.latency.merge(&endpoint.latency);
                 self.latency.merge(&endpoint.failed_latency);
+                let broken = endpoint.failures.iter().filter(|it| owner_of(&it.failure) != Owner::Shed);
+                self.broken += broken.map(|it| it.count).sum::<u64>();
             }
         }
     }
@@ -81,6 +87,14 @@ pub(super) fn judge(measured: &Measured, scenario: &Scenario, identities: u64) -
     }
     if measured.work.completed == 0 {
         verdict.void.push("No request ended within the measured phase.".to_owned());
+    }
+    let ended = measured.latency.count();
+    if ended > 0 && measured.broken * 2 >= ended {
+        verdict.void.push(format!(
+            "{} of {ended} requests failed, other than being shed: throughput and latencies are no statement about a system that \
+             works.",
+            measured.broken
+        ));
     }
     busy_threads(measured, &mut verdict);
     lateness(measured, scenario, &mut verdict);
@@ -178,7 +192,7 @@ fn dropped(measured: &Measured, scenario: &Scenario, verdict: &mut Verdict) {
 
 #[cfg(test)]
 mod tests {
-    use envelope::result::{EndpointInterval, GeneratorInterval};
+    use envelope::result::{Answerer, EndpointInterval, Failure, FailureCount, GeneratorInterval};
 
     use super::*;
     use crate::scenario::open;
@@ -256,6 +270,29 @@ mod tests {
         assert!(target.warnings[0].contains("the target's doing"));
         let driver = verdict(&measured(&[3.0; 50], &[0.1; 50], 50, 1.0), "sls", 9);
         assert!(driver.warnings[0].contains("says nothing about the target"), "{driver:?}");
+    }
+
+    #[test]
+    fn a_target_that_mostly_fails_voids_unless_it_sheds() {
+        let failing = |status, code: &str, failed: u64| {
+            let failure = Failure { status: Some(status), code: code.into(), answerer: Answerer::Task };
+            let mut measured = Measured::of(1);
+            let endpoint = EndpointInterval {
+                latency: latencies(&[5.0; 10]),
+                failed_latency: latencies(&vec![1.0; usize::try_from(failed).unwrap()]),
+                failures: vec![FailureCount { failure, count: failed }],
+                ..EndpointInterval::default()
+            };
+            measured.add(&Interval {
+                work: Work { offered: 20, started: 20, completed: 20, dropped: 0 },
+                endpoints: [("login".to_owned(), endpoint)].into(),
+                ..Interval::default()
+            });
+            verdict(&measured, "sls", 9).void
+        };
+        assert!(failing(500, "internal", 10)[0].starts_with("10 of 20 requests failed"));
+        assert!(failing(500, "internal", 9).is_empty());
+        assert!(failing(503, "hashing_busy", 90).is_empty(), "shed on purpose");
     }
 
     #[test]

@@ -48,11 +48,12 @@ fn note(sentence: String) -> Says {
 }
 
 /// All rules, in the order in which they speak within a section.
-const RULES: [&Rule; 37] = [
+const RULES: [&Rule; 38] = [
     &validity::DRIVER_VOID,
     &validity::SINGLE_IDENTITY,
     &validity::NOT_VERIFIED,
     &validity::RUN_FAILED,
+    &validity::MOSTLY_BROKEN,
     &validity::RUN_INTERRUPTED,
     &validity::RUN_WARNING,
     &validity::MIXED_EXPERIMENTS,
