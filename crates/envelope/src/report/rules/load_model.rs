@@ -105,9 +105,9 @@ pub(super) const USERS_ACCOUNTED_FOR: Rule = Rule {
 
 pub(super) const CLOSED_MODEL_STALL: Rule = Rule {
     id: "closed-model-stall",
-    about: "A second or more of a closed run in which no request ended although virtual users were active. They all waited, so \
+    about: "Half a second or more of a closed run in which no request ended although virtual users were active. They all waited, so \
             that requests which should have met the stall were never sent: coordinated omission (G. Tene, \"How NOT to \
-            measure latency\"). Runs of fewer than 10 requests a second have such seconds by chance and are left out.",
+            measure latency\"). Runs of fewer than 20 requests a second have such pauses by chance and are left out.",
     section: SectionKind::Latency,
     evaluate: |facts| {
         let mut said = Vec::new();
@@ -137,7 +137,7 @@ pub(super) const CLOSED_MODEL_STALL: Rule = Rule {
 };
 
 /// Shorter silences are not called a stall.
-const STALL_MS: u32 = 1_000;
+const STALL_MS: u32 = 500;
 
 /// Second and length in seconds of every stall. Where the driver does not say how long it was silent, whole seconds tell.
 fn stalls(run: &Run) -> Vec<(u32, f64)> {
@@ -154,8 +154,8 @@ fn measured(run: &Run) -> impl Iterator<Item = &Second> {
     run.series.iter().filter(move |second| window.as_ref().is_none_or(|window| window.contains(&second.second)))
 }
 
-/// Below this rate a second passes without a request by chance: at 10 a second once in six hours (e^-10).
-const QUIET: f64 = 10.0;
+/// Below this rate half a second passes without a request by chance: at 20 a second once in some three hours (e^-10).
+const QUIET: f64 = 20.0;
 
 #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
 fn requests_a_second(run: &Run) -> f64 {
@@ -292,7 +292,7 @@ mod tests {
         let stalled = Run { series: seconds(1_002), ..run("a", []) };
         let sentences = said(&CLOSED_MODEL_STALL, &[stalled]);
         assert!(sentences[0].1.contains("1 stall, the longest 1.00 s, the first at second 2"), "{sentences:?}");
-        let short = Run { series: seconds(999), ..run("a", []) };
+        let short = Run { series: seconds(499), ..run("a", []) };
         assert_eq!(said(&CLOSED_MODEL_STALL, &[short]), []);
     }
 
