@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use envelope::import;
 use envelope::report::reference::PHASE_4;
 use envelope::report::{self, Document, Options};
-use envelope::result::SET_UP;
-use envelope::result::{Capsule, Latencies, PhaseKind, read_intervals};
+use envelope::result::{Capsule, Latencies, PhaseKind, SET_UP, read_intervals};
 use envelope::run::Run;
 use service_kit::clock::{Clock, SystemClock};
 

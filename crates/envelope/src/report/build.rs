@@ -100,15 +100,8 @@ fn subtitle(facts: &Facts<'_>) -> String {
 mod tests {
     use super::*;
     use crate::report::reference::PHASE_4;
-    use crate::report::testing::{capsule, endpoint_with_stages, figures, run, second};
+    use crate::report::testing::{capsule, endpoint_with_stages, phase_4, run, second};
     use crate::report::{html, markdown};
-
-    fn phase_4() -> Vec<Run> {
-        let runs =
-            [(1, 190.49, 232.05), (1, 189.32, 232.05), (2, 222.35, 75.28), (2, 221.79, 75.28), (2, 221.97, 75.28)];
-        let role = |tasks| if tasks == 1 { "exploratory" } else { "steady state" };
-        runs.map(|(tasks, rate, mean)| figures(&format!("r{rate}"), role(tasks), tasks, rate, mean)).to_vec()
-    }
 
     #[test]
     fn the_sections_are_all_there_in_their_order() {

@@ -121,3 +121,10 @@ pub(super) fn capsule(identities: u64) -> Capsule {
         command: vec!["datum".into(), "bench".into(), "baseline-mix".into()],
     }
 }
+
+/// The published figures of the reference's five runs.
+pub(crate) fn phase_4() -> Vec<Run> {
+    let runs = [(1, 190.49, 232.05), (1, 189.32, 232.05), (2, 222.35, 75.28), (2, 221.79, 75.28), (2, 221.97, 75.28)];
+    let role = |tasks| if tasks == 1 { "exploratory" } else { "steady state" };
+    runs.map(|(tasks, rate, mean)| figures(&format!("r{rate}"), role(tasks), tasks, rate, mean)).to_vec()
+}

@@ -154,15 +154,7 @@ mod tests {
     use super::*;
     use crate::report::Options;
     use crate::report::document::Severity;
-    use crate::report::testing::figures;
-    use crate::run::Run;
-
-    fn phase_4() -> Vec<Run> {
-        let runs =
-            [(1, 190.49, 232.05), (1, 189.32, 232.05), (2, 222.35, 75.28), (2, 221.79, 75.28), (2, 221.97, 75.28)];
-        let role = |tasks| if tasks == 1 { "exploratory" } else { "steady state" };
-        runs.map(|(tasks, rate, mean)| figures(&format!("r{rate}"), role(tasks), tasks, rate, mean)).to_vec()
-    }
+    use crate::report::testing::{figures, phase_4};
 
     #[test]
     fn the_second_task_brought_what_it_brought_at_least() {
