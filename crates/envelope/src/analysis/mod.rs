@@ -23,7 +23,7 @@ pub use error_table::{CauseRow, ErrorTable, OwnerRow, error_table};
 pub use groups::{EXPLORATORY, Group, STEADY_STATE, groups};
 pub use latency::{EndpointRanges, LatencyRanges, Range, latency_ranges};
 pub use noise_floor::{MetricNoise, NoiseFloor, noise_floor};
-pub use owner::{Owner, owner_of};
+pub use owner::{MOSTLY_BROKEN, Owner, broken, owner_of};
 pub use pooled::{Metric, Quantity};
 pub use slo::{Slo, SloError, SloOutcome, SloQuantity, SloVerdict};
 pub use throughput::{Scaling, ThroughputSummary, capacity_evidence_of, think_time_of, throughput_summary};

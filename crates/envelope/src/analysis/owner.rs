@@ -16,7 +16,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::result::{Answerer, Failure};
+use crate::result::{Answerer, Failure, FailureCount};
 
 /// Who has to look into a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -89,6 +89,15 @@ pub fn owner_of(failure: &Failure) -> Owner {
         (Some(500..=599), Answerer::Task) | (Some(500 | 501), Answerer::Unknown) => Owner::Service,
         _ => Owner::Unknown,
     }
+}
+
+/// From this share of [`broken`] requests on, what is left is no sample of a working system's latency.
+pub const MOSTLY_BROKEN: f64 = 0.5;
+
+/// Requests that failed in another way than being shed on purpose.
+#[must_use]
+pub fn broken(failures: &[FailureCount]) -> u64 {
+    failures.iter().filter(|it| owner_of(&it.failure) != Owner::Shed).map(|it| it.count).sum()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use envelope::analysis::{Owner, owner_of};
+use envelope::analysis::{MOSTLY_BROKEN, broken};
 use envelope::result::{Interval, Latencies, Work};
 
 use crate::scenario::{Model, Scenario};
@@ -59,8 +59,7 @@ impl Measured {
             if name != SET_UP {
                 self.latency.merge(&endpoint.latency);
                 self.latency.merge(&endpoint.failed_latency);
-                let broken = endpoint.failures.iter().filter(|it| owner_of(&it.failure) != Owner::Shed);
-                self.broken += broken.map(|it| it.count).sum::<u64>();
+                self.broken += broken(&endpoint.failures);
             }
         }
     }
@@ -79,6 +78,7 @@ pub(super) struct Verdict {
     pub(super) warnings: Vec<String>,
 }
 
+#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
 pub(super) fn judge(measured: &Measured, scenario: &Scenario, identities: u64) -> Verdict {
     let mut verdict = Verdict::default();
     if measured.seconds == 0 {
@@ -89,7 +89,7 @@ pub(super) fn judge(measured: &Measured, scenario: &Scenario, identities: u64) -
         verdict.void.push("No request ended within the measured phase.".to_owned());
     }
     let ended = measured.latency.count();
-    if ended > 0 && measured.broken * 2 >= ended {
+    if ended > 0 && measured.broken as f64 >= MOSTLY_BROKEN * ended as f64 {
         verdict.void.push(format!(
             "{} of {ended} requests failed, other than being shed: throughput and latencies are no statement about a system that \
              works.",

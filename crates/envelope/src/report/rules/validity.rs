@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Rule, capitalised, note, void, warning};
-use crate::analysis::{Owner, owner_of};
+use crate::analysis;
 use crate::as_float;
 use crate::report::document::SectionKind;
 use crate::report::facts::Facts;
@@ -73,9 +73,6 @@ pub(super) const RUN_FAILED: Rule = Rule {
     },
 };
 
-/// From this share of failures on, what is left is no sample of the system's latency.
-const MOSTLY_FAILED: f64 = 0.5;
-
 pub(super) const MOSTLY_BROKEN: Rule = Rule {
     id: "mostly-broken",
     about: "A run without requests, or with half of them failed in another way than being shed on purpose: its throughput is \
@@ -84,11 +81,10 @@ pub(super) const MOSTLY_BROKEN: Rule = Rule {
     evaluate: |facts| {
         let mut said = Vec::new();
         for (run, name) in facts.runs_with_names() {
-            let broken: u64 =
-                run.failures.iter().filter(|it| owner_of(&it.failure) != Owner::Shed).map(|it| it.count).sum();
+            let broken = analysis::broken(&run.failures);
             if run.requests == 0 {
                 said.push(void(format!("{} has no request in what was measured: void.", capitalised(name))));
-            } else if as_float(broken) >= MOSTLY_FAILED * as_float(run.requests) {
+            } else if as_float(broken) >= analysis::MOSTLY_BROKEN * as_float(run.requests) {
                 said.push(void(format!(
                     "In {name} {} of {} requests failed, other than being shed: throughput and latencies are no statement about \
                      a system that works.",
