@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::result::{Capsule, FailureCount, Latencies, Load, Work};
+use crate::result::{Anatomy, Capsule, FailureCount, Latencies, Load, Work};
 
 /// One run.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,6 +133,8 @@ pub struct Endpoint {
     pub stages: BTreeMap<String, LatencySummary>,
     /// Client time minus the server's `total`: network, balancer, accept queue.
     pub unattributed: LatencySummary,
+    /// What requests of each length consist of; empty where the source does not know the parts of single requests.
+    pub anatomy: Anatomy,
 }
 
 /// One second, for charts and for finding the steady state.

@@ -83,6 +83,7 @@ impl Merged {
             into.latency.merge(&from.latency);
             into.failed_latency.merge(&from.failed_latency);
             into.unattributed.merge(&from.unattributed);
+            into.anatomy.merge(&from.anatomy);
             for (stage, latencies) in from.stages {
                 into.stages.entry(stage).or_default().merge(&latencies);
             }
@@ -111,6 +112,7 @@ impl Merged {
                     failures: of_endpoint,
                     stages: merged.stages.into_iter().map(|(name, stage)| (name, LatencySummary::of(stage))).collect(),
                     unattributed: LatencySummary::of(merged.unattributed),
+                    anatomy: merged.anatomy,
                 };
                 (name, endpoint)
             })

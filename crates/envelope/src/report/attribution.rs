@@ -5,17 +5,12 @@
 
 use super::group::merged;
 use crate::result::Load;
+pub use crate::result::{CLIENT_WAIT, UNATTRIBUTED, UNNAMED};
 use crate::run::{Endpoint, LatencySummary, Run};
 
 /// The stages of a request in the order in which it passes them; around them `client wait` (open model: from the intended
 /// to the actual start) and `unattributed` (network, balancer, accept queue).
 pub const STAGES: [&str; 8] = ["admission", "verify", "pool", "db", "hash", "idp", "s3", "app"];
-/// Before the request was sent.
-pub const CLIENT_WAIT: &str = "client wait";
-/// Outside the service.
-pub const UNATTRIBUTED: &str = "unattributed";
-/// What the service counted into its total and into no stage.
-pub const UNNAMED: &str = "unnamed";
 
 /// Less than this share of the mean is rounding, not a part.
 const NEGLIGIBLE: f64 = 0.005;

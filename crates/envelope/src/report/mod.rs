@@ -4,6 +4,7 @@
 //! else may interpret; `charts/` and `svg/` draw. A report depends on its runs alone: no clock, no network, no randomness,
 //! so that the same results give the same bytes anywhere.
 
+pub mod anatomy;
 pub mod attribution;
 mod build;
 pub mod charts;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Latencies;
+use super::{Anatomy, Latencies};
 
 /// What happened in one second. Requests are counted in the second in which they ended, whenever they started.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -66,6 +66,10 @@ pub struct EndpointInterval {
     pub stages: BTreeMap<String, Latencies>,
     /// Of expected answers that carried a `total`: service time seen by the client (from the actual start) minus that total.
     pub unattributed: Latencies,
+    /// Of the same answers: what requests of each length consist of. Empty where a driver does not know the parts of single
+    /// requests (k6).
+    #[serde(default, skip_serializing_if = "Anatomy::is_empty")]
+    pub anatomy: Anatomy,
 }
 
 /// A cause of failure and how often it struck.

@@ -7,11 +7,13 @@
 //!
 //! A folder without `capsule.json` is a run that was killed: the capsule is written last, under another name first.
 
+mod anatomy;
 mod capsule;
 mod folder;
 mod histogram;
 mod interval;
 
+pub use anatomy::{Anatomy, CLIENT_WAIT, Cut, Sums, UNATTRIBUTED, UNNAMED};
 pub use capsule::{
     Capsule, Completion, Dataset, Driver, GeneratorUse, Load, Machine, Phase, PhaseKind, PoolSize, ProcessUse,
     StackFacts, StackUse, Target,

@@ -3,8 +3,8 @@ use std::path::Path;
 
 use envelope::import::{read, read_phases};
 use envelope::result::{
-    Answerer, Capsule, Completion, EndpointInterval, Failure, FailureCount, Interval, IntervalWriter, Latencies, Phase,
-    PhaseKind, SET_UP, Work, write_capsule,
+    Anatomy, Answerer, Capsule, Completion, EndpointInterval, Failure, FailureCount, Interval, IntervalWriter, Latencies,
+    Phase, PhaseKind, SET_UP, Work, write_capsule,
 };
 use envelope::run::{SourceKind, WindowRule};
 
@@ -58,6 +58,7 @@ fn interval(second: u32, requests: u64, ms: u64) -> Interval {
         stages: [("db".to_owned(), record(requests, ms * 100)), ("total".to_owned(), record(requests, ms * 900))]
             .into(),
         unattributed: record(requests, ms * 100),
+        anatomy: Anatomy::default(),
     };
     Interval {
         second,

@@ -3,6 +3,7 @@
 //! `coordinator` starts threads; each (`worker`) has a runtime and its share of the virtual users, who live by the `closed` or the
 //! `open` model; `recorder` counts by the second; `verdict` says whether the driver itself was the bottleneck.
 
+mod anatomy;
 mod arrivals;
 mod closed;
 mod coordinator;

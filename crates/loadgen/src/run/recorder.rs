@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use envelope::result::{EndpointInterval, Failure, FailureCount, Interval, Latencies, Work};
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::anatomy::Parts;
 use super::identities::People;
 use super::usage::{self, CpuMeter};
 use crate::client::STAGES;
@@ -46,6 +47,7 @@ struct Slot {
     failures: BTreeMap<Failure, u64>,
     stages: [Option<Latencies>; STAGES.len()],
     unattributed: Option<Latencies>,
+    parts: Parts,
 }
 
 fn count(histogram: &mut Option<Latencies>, latency: Duration) {
@@ -62,6 +64,7 @@ impl Slot {
         match &exchange.outcome {
             Ok(timing) => {
                 count(&mut self.latency, latency);
+                self.parts.record(exchange, timing, counted_from);
                 for (stage, micros) in timing.stages() {
                     self.stages[stage].get_or_insert_default().record_micros(micros);
                 }
@@ -89,6 +92,7 @@ impl Slot {
         merge(&mut interval.latency, self.latency);
         merge(&mut interval.failed_latency, self.failed);
         merge(&mut interval.unattributed, self.unattributed);
+        self.parts.merge_into(&mut interval.anatomy);
         for (name, stage) in STAGES.iter().zip(self.stages) {
             if let Some(stage) = stage {
                 merge(interval.stages.entry((*name).to_owned()).or_default(), Some(stage));
@@ -341,6 +345,11 @@ mod tests {
         assert!(near(login.unattributed.max_ms(), 15.0), "{:?}", login.unattributed.max_ms());
         assert!(near(interval.generator.lateness.max_ms(), 500.0));
         assert!(near(login.stages["db"].max_ms(), 4.0));
+        let cut = login.anatomy.at(50.0).unwrap();
+        assert_eq!(cut.count, 1);
+        let parts = [("client wait", 500.0), ("db", 4.0), ("unattributed", 15.0), ("unnamed", 1.0)];
+        assert_eq!(cut.parts_ms, parts.map(|(part, ms)| (part.to_owned(), ms)).into());
+        assert!(near(Some(cut.mean_ms), 520.0));
     }
 
     #[test]

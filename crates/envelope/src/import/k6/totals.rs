@@ -7,7 +7,7 @@ use super::point::Tags;
 use crate::as_float;
 use crate::import::error::ImportError;
 use crate::import::label;
-use crate::result::{Answerer, Failure, FailureCount, Load};
+use crate::result::{Anatomy, Answerer, Failure, FailureCount, Load};
 use crate::run::{Endpoint, LatencySummary, Run, Source, SourceKind, Window, WindowRule};
 
 /// Figures by k6's name of the metric, with its tags, and of the statistic (`avg`, `p(95)`, `count`, `passes`, …). Times are in
@@ -161,6 +161,8 @@ fn endpoint(totals: &Totals, name: &str, counted: &[(Option<String>, FailureCoun
         failures: completed(own, failed),
         stages,
         unattributed: totals.best("unattributed", Some(name)).map(summary).unwrap_or_default(),
+        // k6's metrics do not say which values belong to one request.
+        anatomy: Anatomy::default(),
     }
 }
 

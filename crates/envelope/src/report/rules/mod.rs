@@ -9,6 +9,7 @@ mod errors;
 mod load_model;
 mod operating_point;
 mod scaling;
+mod slow_requests;
 mod stages;
 mod steadiness;
 mod tail;
@@ -48,7 +49,7 @@ fn note(sentence: String) -> Says {
 }
 
 /// All rules, in the order in which they speak within a section.
-const RULES: [&Rule; 38] = [
+const RULES: [&Rule; 40] = [
     &validity::DRIVER_VOID,
     &validity::SINGLE_IDENTITY,
     &validity::NOT_VERIFIED,
@@ -74,6 +75,7 @@ const RULES: [&Rule; 38] = [
     &stages::DOMINANT_STAGE,
     &stages::UNATTRIBUTED_DOMINATES,
     &stages::STAGE_THAT_GREW,
+    &slow_requests::SLOW_REQUESTS,
     &operating_point::CAPACITY_FOUND,
     &operating_point::OPERATING_POINT,
     &operating_point::OPERATING_POINT_UNKNOWN,
@@ -86,6 +88,7 @@ const RULES: [&Rule; 38] = [
     &bottleneck::GENERATOR_COST,
     &bottleneck::NO_BOTTLENECK_SHOWN,
     &conclusion::WHAT_THE_RUNS_SHOW,
+    &slow_requests::IS_IT_THE_IDENTITY_PROVIDER,
     &conclusion::CAPACITY_STATEMENT,
 ];
 

@@ -1,5 +1,6 @@
 //! Where the time went.
 
+use super::anatomy;
 use crate::report::attribution::{Breakdown, STAGES, UNATTRIBUTED, breakdown};
 use crate::report::charts::{Chart, StageBar, StagePart, Stages};
 use crate::report::document::{Block, Table};
@@ -23,6 +24,7 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
         }
         blocks.push(Block::Chart(Chart::Stages(chart(group, &found))));
         blocks.push(Block::Table(table(group, &found)));
+        blocks.extend(anatomy::table(group).map(Block::Table));
     }
     blocks
 }

@@ -1,5 +1,6 @@
 //! What was measured, one file a section: tables and charts. Interpretation is added from `rules`.
 
+mod anatomy;
 mod attribution;
 mod context;
 mod endpoints;
