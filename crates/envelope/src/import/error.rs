@@ -29,6 +29,12 @@ pub enum ImportError {
         /// What is wrong.
         reason: String,
     },
+    /// A file breaks off, and what is left of it is no result.
+    #[error("{path} is truncated: it breaks off in the middle, and what is there does not stand for the whole run")]
+    Truncated {
+        /// Which file.
+        path: PathBuf,
+    },
     /// A file is none of the kinds that are known.
     #[error("{path} is no result that can be read: {reason}")]
     Unrecognised {

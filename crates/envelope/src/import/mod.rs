@@ -11,6 +11,7 @@
 //! Large files are streamed, twice where the measured window must be found first: memory does not grow with their length.
 
 mod assemble;
+mod damage;
 mod error;
 mod k6;
 mod native;

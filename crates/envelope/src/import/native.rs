@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use super::assemble::{Merged, find_window, second};
+use super::damage::{damage, end_of};
 use super::error::ImportError;
 use super::label;
 use crate::as_float;
-use crate::result::{Capsule, Completion, Phase, PhaseKind, read_capsule, read_intervals};
+use crate::result::{Capsule, Phase, PhaseKind, read_capsule, read_intervals};
 use crate::run::{Run, Second, Source, SourceKind, Window, WindowRule};
 
 pub(super) fn read(folder: &Path) -> Result<Run, ImportError> {
@@ -62,36 +63,6 @@ fn series(folder: &Path) -> Result<Vec<Second>, ImportError> {
     Ok(series)
 }
 
-/// The first second after the last that was recorded.
-fn end_of(series: &[Second]) -> u32 {
-    series.iter().map(|second| second.second.saturating_add(1)).max().unwrap_or(0)
-}
-
-/// What is wrong with the seconds of a folder: a driver writes each of them once, also those in which nothing happened, and
-/// those of a whole run reach to the end of what was to be measured. A copy that broke off shows here.
-fn damage(series: &[Second], capsule: &Capsule) -> Vec<String> {
-    let mut seconds: Vec<u32> = series.iter().map(|second| second.second).collect();
-    seconds.sort_unstable();
-    let written = seconds.len();
-    seconds.dedup();
-    let mut damage = Vec::new();
-    if seconds.len() < written {
-        damage.push(format!("The record is damaged: {} seconds are there more than once", written - seconds.len()));
-    }
-    let missing = (end_of(series) as usize).saturating_sub(seconds.len());
-    if missing > 0 {
-        damage.push(format!("The record is damaged: {missing} of its seconds are missing"));
-    }
-    let measured_until = measured(capsule).map(|phase| phase.until_second).max().unwrap_or(0);
-    if capsule.completion == Completion::Whole && end_of(series) < measured_until {
-        damage.push(format!(
-            "The record is damaged: it ends after {} s, and the run measured until {measured_until} s",
-            end_of(series)
-        ));
-    }
-    damage
-}
-
 fn assemble(folder: &Path, capsule: Capsule, series: Vec<Second>, window: Window) -> Result<Run, ImportError> {
     let mut merged = Merged::default();
     for interval in read_intervals(folder)? {
@@ -102,16 +73,9 @@ fn assemble(folder: &Path, capsule: Capsule, series: Vec<Second>, window: Window
     }
     let figures = merged.figures();
     let seconds = f64::from(window.until_second.saturating_sub(window.from_second));
-    let mut warnings = capsule.warnings.clone();
+    let warnings = capsule.warnings.clone();
     let mut void = capsule.void.clone();
     void.extend(damage(&series, &capsule));
-    match capsule.completion {
-        Completion::Whole => {}
-        Completion::Interrupted => {
-            warnings.push("The run was ended early; what it measured until then is valid.".into());
-        }
-        Completion::Failed => warnings.push("The run broke before its end.".into()),
-    }
     Ok(Run {
         label: label(folder),
         role: capsule.role.clone(),

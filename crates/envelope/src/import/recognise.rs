@@ -1,13 +1,14 @@
 //! What kind of result a path is, from what stands in it. Names say nothing: people rename files.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
 use super::error::ImportError;
+use crate::result::file::open_regular;
 
 pub(super) enum Form {
     Folder,
@@ -25,7 +26,11 @@ pub(super) fn recognise(path: &Path) -> Result<Form, ImportError> {
         return Ok(Form::Folder);
     }
     let mut head = Vec::new();
-    open(path)?.take(HEAD_BYTES).read_to_end(&mut head).map_err(|source| ImportError::io(path, source))?;
+    // What a truncated file begins with says as well what it is.
+    match open(path)?.take(HEAD_BYTES).read_to_end(&mut head) {
+        Err(source) if source.kind() != io::ErrorKind::UnexpectedEof => return Err(ImportError::io(path, source)),
+        _ => {}
+    }
     let text = String::from_utf8_lossy(&head);
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let first_line = text.lines().next().unwrap_or_default();
@@ -62,7 +67,7 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>, ImportError> {
     const GZIP: [u8; 2] = [0x1f, 0x8b];
     const BUFFER_BYTES: usize = 256 * 1024;
     let failed = |source| ImportError::io(path, source);
-    let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(failed)?);
+    let mut file = BufReader::with_capacity(BUFFER_BYTES, open_regular(path).map_err(failed)?);
     let packed = file.fill_buf().map_err(failed)?.starts_with(&GZIP);
     Ok(if packed {
         Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(file)))
@@ -75,8 +80,10 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>, ImportError> {
 pub(super) fn read_small(path: &Path) -> Result<String, ImportError> {
     const MOST_BYTES: u64 = 64 * 1024 * 1024;
     let mut bytes = Vec::new();
-    let read =
-        open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|source| ImportError::io(path, source))?;
+    let read = open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|source| match source.kind() {
+        io::ErrorKind::UnexpectedEof => ImportError::Truncated { path: path.to_owned() },
+        _ => ImportError::io(path, source),
+    })?;
     if read as u64 > MOST_BYTES {
         let reason = format!("it is longer than a summary can be ({} MiB)", MOST_BYTES / 1024 / 1024);
         return Err(ImportError::Unrecognised { path: path.to_owned(), reason });

@@ -1,13 +1,17 @@
-//! Reading and writing a result folder.
+//! Reading a result folder.
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use super::file::open_regular;
 use super::{Capsule, Interval};
 
-const CAPSULE: &str = "capsule.json";
-const INTERVALS: &str = "intervals.jsonl";
+pub(super) const CAPSULE: &str = "capsule.json";
+pub(super) const INTERVALS: &str = "intervals.jsonl";
+
+/// A capsule is some kilobytes; what is longer is something else.
+const MOST_CAPSULE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Why a result folder cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -43,32 +47,6 @@ pub enum FolderError {
     },
 }
 
-/// Appends intervals while the run goes on; what was written is there after a crash.
-pub struct IntervalWriter {
-    path: PathBuf,
-    file: BufWriter<File>,
-}
-
-impl IntervalWriter {
-    /// Begins the file of a new folder.
-    pub fn create(folder: &Path) -> Result<Self, FolderError> {
-        let path = folder.join(INTERVALS);
-        let file = File::create_new(&path).map_err(|source| FolderError::Io { path: path.clone(), source })?;
-        Ok(Self { path, file: BufWriter::new(file) })
-    }
-
-    /// Appends one line.
-    pub fn append(&mut self, interval: &Interval) -> Result<(), FolderError> {
-        let line = serde_json::to_string(interval).map_err(io::Error::other);
-        line.and_then(|line| {
-            self.file.write_all(line.as_bytes())?;
-            self.file.write_all(b"\n")?;
-            self.file.flush()
-        })
-        .map_err(|source| FolderError::Io { path: self.path.clone(), source })
-    }
-}
-
 /// The intervals of a folder, one at a time: an hour of them need not fit into memory.
 pub struct Intervals {
     path: PathBuf,
@@ -96,23 +74,16 @@ impl Iterator for Intervals {
 /// Opens a folder's intervals.
 pub fn read_intervals(folder: &Path) -> Result<Intervals, FolderError> {
     let path = folder.join(INTERVALS);
-    let file = File::open(&path).map_err(|source| FolderError::Io { path: path.clone(), source })?;
+    let file = open_regular(&path).map_err(|source| FolderError::Io { path: path.clone(), source })?;
     Ok(Intervals { path, lines: BufReader::new(file).lines(), line: 0 })
-}
-
-/// Writes the capsule, last and at once: a folder that has one is whole.
-pub fn write_capsule(folder: &Path, capsule: &Capsule) -> Result<(), FolderError> {
-    let (path, draft) = (folder.join(CAPSULE), folder.join("capsule.json.part"));
-    let failed = |source| FolderError::Io { path: path.clone(), source };
-    let text = serde_json::to_string_pretty(capsule).map_err(|error| failed(error.into()))?;
-    fs::write(&draft, text + "\n").map_err(failed)?;
-    fs::rename(&draft, &path).map_err(failed)
 }
 
 /// Reads a folder's capsule.
 pub fn read_capsule(folder: &Path) -> Result<Capsule, FolderError> {
     let path = folder.join(CAPSULE);
-    let text = fs::read_to_string(&path).map_err(|source| match source.kind() {
+    let mut text = String::new();
+    let read = open_regular(&path).and_then(|file| file.take(MOST_CAPSULE_BYTES).read_to_string(&mut text));
+    read.map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => FolderError::NoCapsule(folder.to_owned()),
         _ => FolderError::Io { path: path.clone(), source },
     })?;

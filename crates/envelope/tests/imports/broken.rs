@@ -1,7 +1,10 @@
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
-use envelope::import::{ImportError, read};
+use envelope::import::{ImportError, k6_intervals, read};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use proptest::prelude::*;
 
 use super::{fixture, unpacked};
@@ -32,7 +35,7 @@ fn what_is_no_result_is_refused_with_what_was_looked_for() {
 fn errors_name_the_line() {
     let json = String::from_utf8(unpacked("foreign.json.gz")).unwrap();
     let lines: Vec<&str> = json.lines().collect();
-    let cut = format!("{}\n{}", lines[..9].join("\n"), &lines[9][..lines[9].len() / 2]);
+    let cut = format!("{}\n{}\n{}", lines[..9].join("\n"), &lines[9][..lines[9].len() / 2], lines[10]);
     assert!(refusal(cut.as_bytes()).contains(", line 10: "), "{}", refusal(cut.as_bytes()));
     let point = r#"{"metric":"http_req_duration","type":"Point","data":{"time":"yesterday","value":1,"tags":{}}}"#;
     assert!(refusal(format!("{}\n{point}", lines[0]).as_bytes()).contains(", line 2: "));
@@ -41,7 +44,7 @@ fn errors_name_the_line() {
 
     let csv = String::from_utf8(unpacked("foreign.csv.gz")).unwrap();
     let rows: Vec<&str> = csv.lines().collect();
-    let short = format!("{}\n{}\nhttp_reqs,1796073900", rows[0], rows[1]);
+    let short = format!("{}\n{}\nhttp_reqs,1796073900\n{}", rows[0], rows[1], rows[2]);
     assert!(
         refusal(short.as_bytes()).contains("line 3: the row has 2 fields instead of 19"),
         "{}",
@@ -69,12 +72,34 @@ fn a_file_without_requests_is_said_to_have_none() {
     assert!(refusal(b"metric_name,timestamp,metric_value\n").contains("no requests"));
 }
 
+/// A run of an hour whose disk was full at its end is worth reading, and worth nothing as a whole.
 #[test]
-fn a_compressed_file_that_was_cut_off_is_an_error() {
-    for name in ["foreign.json.gz", "tagged.csv.gz"] {
-        let whole = fs::read(fixture(name)).unwrap();
-        assert!(read_bytes(&whole[..whole.len() / 2]).is_err(), "{name}");
+fn samples_that_break_off_are_read_as_far_as_they_go_and_void_the_run() {
+    for name in ["tagged.json.gz", "tagged.csv.gz"] {
+        let whole = read_bytes(&fs::read(fixture(name)).unwrap()).unwrap();
+        assert_eq!(whole.void, [""; 0]);
+        let (packed, plain) = (fs::read(fixture(name)).unwrap(), unpacked(name));
+        for cut in [&packed[..packed.len() * 9 / 10], &packed[..packed.len() - 4], &plain[..plain.len() * 9 / 10]] {
+            let run = read_bytes(cut).unwrap();
+            assert!(run.void[0].contains("truncated"), "{name}: {:?}", run.void);
+            assert!(run.requests > 0 && run.requests <= whole.requests, "{name}: {}", run.requests);
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join("cut"), cut).unwrap();
+            let error = k6_intervals(&folder.path().join("cut"), |_| {}).unwrap_err().to_string();
+            assert!(error.contains("is truncated"), "{error}");
+        }
+        let beginning = read_bytes(&packed[..200]).unwrap_err().to_string();
+        assert!(beginning.contains("truncated"), "{name}: {beginning}");
     }
+}
+
+#[test]
+fn totals_that_break_off_are_refused() {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(&fs::read(fixture("tagged-data.json")).unwrap()).unwrap();
+    let packed = packed.finish().unwrap();
+    assert!(read_bytes(&packed).is_ok());
+    assert!(refusal(&packed[..packed.len() * 3 / 4]).contains("is truncated"));
 }
 
 /// Cuts and damages a file at places that follow from `at` and `byte`.

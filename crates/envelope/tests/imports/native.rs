@@ -3,10 +3,11 @@ use std::path::Path;
 
 use envelope::import::{read, read_phases};
 use envelope::result::{
-    Anatomy, Answerer, Capsule, Completion, EndpointInterval, Failure, FailureCount, Interval, IntervalWriter, Latencies,
-    Phase, PhaseKind, SET_UP, Work, write_capsule,
+    Anatomy, Answerer, Capsule, Completion, EndpointInterval, Failure, FailureCount, Interval, IntervalWriter,
+    Latencies, Load, Phase, PhaseKind, SET_UP, Work, write_capsule,
 };
 use envelope::run::{SourceKind, WindowRule};
+use time::{Duration, OffsetDateTime};
 
 fn capsule(phases: Vec<Phase>) -> Capsule {
     let tasks = serde_json::json!({ "auth": 2, "actor": 2, "document": 2 });
@@ -91,6 +92,50 @@ fn seconds_that_are_missing_or_there_twice_void_the_run() {
     assert!(void((0..60).chain(3..5).collect())[0].contains("2 seconds are there more than once"));
     assert!(void((0..30).collect())[0].contains("ends after 30 s, and the run measured until 60 s"));
     assert!(void((0..59).chain([u32::MAX]).collect())[0].contains("missing"));
+}
+
+#[test]
+fn times_that_cannot_be_void_the_run() {
+    let void = |change: &dyn Fn(&mut Capsule)| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut capsule = capsule(vec![phase(PhaseKind::Measure, 0, 60)]);
+        change(&mut capsule);
+        write(folder.path(), &capsule, (0..60).map(|second| interval(second, 99, 50)));
+        read(folder.path()).unwrap().void
+    };
+    let lasting =
+        |seconds| move |capsule: &mut Capsule| capsule.ended_at = capsule.started_at + Duration::seconds(seconds);
+    assert_eq!(void(&|_| {}), [""; 0]);
+    assert_eq!(void(&lasting(59)), [""; 0], "parts of seconds, and clocks that are set");
+    assert!(void(&lasting(-1))[0].contains("ended 1.0 s before it began"));
+    assert!(void(&lasting(30))[0].contains("60 s were recorded, and the run lasted 30.0 s"));
+    assert!(void(&lasting(400 * 86_400))[0].contains("400 days"));
+    let lost_clock = |capsule: &mut Capsule| {
+        capsule.started_at = OffsetDateTime::UNIX_EPOCH;
+        capsule.ended_at = capsule.started_at + Duration::seconds(60);
+    };
+    assert!(void(&lost_clock)[0].contains("began in 1970"));
+    assert!(void(&|capsule| capsule.generator.cpu_seconds = Some(-1.0))[0].contains("-1 s of CPU"));
+    let think = |seconds| {
+        move |capsule: &mut Capsule| {
+            capsule.load = Load::Closed { vus: 200, think_time_mean_seconds: seconds };
+        }
+    };
+    assert!(void(&think(-0.5))[0].contains("think for -0.5 s"));
+    assert!(void(&|capsule| capsule.phases.push(phase(PhaseKind::Ramp, 9, 3)))[0].contains("ends at second 3"));
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_and_never_waited_for() {
+    for name in ["capsule.json", "intervals.jsonl"] {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &capsule(vec![]), [interval(0, 1, 1)]);
+        fs::remove_file(folder.path().join(name)).unwrap();
+        nix::unistd::mkfifo(&folder.path().join(name), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let error = read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("it is a pipe"), "{error}");
+    }
+    assert!(read(Path::new("/dev/zero")).unwrap_err().to_string().contains("it is a device"));
 }
 
 #[test]
@@ -188,8 +233,8 @@ fn an_interrupted_run_ends_where_its_seconds_do() {
     write(folder.path(), &capsule, (0..40).map(|second| interval(second, 99, 50)));
     let run = read(folder.path()).unwrap();
     assert_eq!((run.seconds, run.throughput), (Some(40.0), Some(100.0)));
-    assert!(run.warnings.iter().any(|warning| warning.contains("ended early")), "{:?}", run.warnings);
     assert_eq!(run.void, ["the driver was late"]);
+    assert_eq!(run.warnings, [""; 0], "what the capsule says of its end is said once, by the report");
 }
 
 #[test]

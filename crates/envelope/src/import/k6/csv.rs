@@ -1,22 +1,27 @@
 //! k6 `--out csv`: a header, then one sample a row. Tags without a column of their own stand in `extra_tags` as
 //! `name=value&name=value`.
 
+use std::io::{self, BufRead};
 use std::path::Path;
 
 use ::csv::{ByteRecord, ReaderBuilder, StringRecord};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::point::{Metric, Point, Tags};
+use super::point::{Ending, Metric, Point, Tags};
 use crate::import::error::ImportError;
 use crate::import::recognise::open;
 
-/// Gives each point of a metric that is used to `each`, until that returns `false`.
-pub(super) fn points(path: &Path, mut each: impl FnMut(Point) -> bool) -> Result<(), ImportError> {
+/// Gives each point of a metric that is used to `each`, until that returns `false`. What a truncated file has of its last row
+/// is dropped.
+pub(super) fn points(path: &Path, mut each: impl FnMut(Point) -> bool) -> Result<Ending, ImportError> {
     let mut reader = ReaderBuilder::new().flexible(false).from_reader(open(path)?);
     let broken = |error: ::csv::Error| {
         let line = error.position().map_or(1, ::csv::Position::line);
         match error.into_kind() {
+            ::csv::ErrorKind::Io(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
+                ImportError::Truncated { path: path.to_owned() }
+            }
             ::csv::ErrorKind::Io(source) => ImportError::io(path, source),
             kind => ImportError::malformed(path, line, &Described(kind)),
         }
@@ -29,7 +34,13 @@ pub(super) fn points(path: &Path, mut each: impl FnMut(Point) -> bool) -> Result
     let (metric_at, time_at, value_at) = (column("metric_name")?, column("timestamp")?, column("metric_value")?);
 
     let mut record = ByteRecord::new();
-    while reader.read_byte_record(&mut record).map_err(broken)? {
+    loop {
+        match reader.read_byte_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) if is_cut_off(&error) && ends_here(&mut reader) => return Ok(Ending::Truncated),
+            Err(error) => return Err(broken(error)),
+        }
         let line = record.position().map_or(1, ::csv::Position::line);
         let malformed = |reason: String| ImportError::malformed(path, line, &reason);
         let text = |at: usize| std::str::from_utf8(record.get(at).unwrap_or_default());
@@ -45,7 +56,26 @@ pub(super) fn points(path: &Path, mut each: impl FnMut(Point) -> bool) -> Result
             break;
         }
     }
-    Ok(())
+    Ok(Ending::Whole)
+}
+
+/// Whether a row may be the beginning of one: compressed data broke off, or fields are missing.
+fn is_cut_off(error: &::csv::Error) -> bool {
+    match error.kind() {
+        ::csv::ErrorKind::Io(source) => source.kind() == io::ErrorKind::UnexpectedEof,
+        ::csv::ErrorKind::UnequalLengths { expected_len, len, .. } => len < expected_len,
+        _ => false,
+    }
+}
+
+/// Whether nothing comes any more.
+fn ends_here(reader: &mut ::csv::Reader<Box<dyn BufRead>>) -> bool {
+    match reader.read_byte_record(&mut ByteRecord::new()) {
+        Ok(another) => !another,
+        Err(error) => {
+            matches!(error.kind(), ::csv::ErrorKind::Io(source) if source.kind() == io::ErrorKind::UnexpectedEof)
+        }
+    }
 }
 
 /// The kinds of error as the crate describes them, without the position that is said already.

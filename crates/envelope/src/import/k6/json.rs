@@ -1,14 +1,14 @@
 //! k6 `--out json`: one JSON object a line, points and definitions of metrics.
 
 use std::borrow::Cow;
-use std::io::BufRead;
+use std::io::{self, BufRead};
 use std::path::Path;
 
 use serde::Deserialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::point::{Metric, Point, Tags};
+use super::point::{Ending, Metric, Point, Tags};
 use crate::import::error::ImportError;
 use crate::import::recognise::open;
 
@@ -32,16 +32,20 @@ struct Data {
 /// The longest line that can be a point.
 const MOST_LINE_BYTES: u64 = 1024 * 1024;
 
-/// Gives each point of a metric that is used to `each`, until that returns `false`.
-pub(super) fn points(path: &Path, mut each: impl FnMut(Point) -> bool) -> Result<(), ImportError> {
+/// Gives each point of a metric that is used to `each`, until that returns `false`. What a truncated file has of its last
+/// line is dropped.
+pub(super) fn points(path: &Path, mut each: impl FnMut(Point) -> bool) -> Result<Ending, ImportError> {
     let mut reader = open(path)?;
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        let read = std::io::Read::take(&mut reader, MOST_LINE_BYTES).read_until(b'\n', &mut line);
-        if read.map_err(|source| ImportError::io(path, source))? == 0 {
-            break;
+        match io::Read::take(&mut reader, MOST_LINE_BYTES).read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Ending::Truncated),
+            Err(source) => return Err(ImportError::io(path, source)),
         }
+        let is_last = !line.ends_with(b"\n") && (line.len() as u64) < MOST_LINE_BYTES;
         let text = line.trim_ascii();
         if text.is_empty() {
             continue;
@@ -49,11 +53,18 @@ pub(super) fn points(path: &Path, mut each: impl FnMut(Point) -> bool) -> Result
         let malformed = |reason: &dyn std::fmt::Display| ImportError::malformed(path, number, reason);
         if is_unused(text) {
             if !text.ends_with(b"}") {
+                if is_last {
+                    return Ok(Ending::Truncated);
+                }
                 return Err(malformed(&"the line is cut off"));
             }
             continue;
         }
-        let Line { metric, kind, data } = serde_json::from_slice(text).map_err(|error| malformed(&error))?;
+        let Line { metric, kind, data } = match serde_json::from_slice(text) {
+            Ok(line) => line,
+            Err(error) if is_last && error.is_eof() => return Ok(Ending::Truncated),
+            Err(error) => return Err(malformed(&error)),
+        };
         let Some(metric) = Metric::named(&metric).filter(|_| kind == "Point") else { continue };
         let (Some(time), Some(value)) = (data.time, data.value.filter(|value| value.is_finite())) else {
             return Err(malformed(&"a point without `time` or `value`"));
@@ -64,7 +75,7 @@ pub(super) fn points(path: &Path, mut each: impl FnMut(Point) -> bool) -> Result
             break;
         }
     }
-    Ok(())
+    Ok(Ending::Whole)
 }
 
 /// Most lines are of metrics that are not used. k6 writes a point's metric first, so that those need no parsing.

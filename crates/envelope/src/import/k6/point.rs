@@ -16,6 +16,15 @@ pub(super) struct Point {
     pub(super) tags: Tags,
 }
 
+/// How a file of samples ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// With its last sample.
+    Whole,
+    /// In the middle of one, or of its compressed data: k6 was killed, the disk was full, a copy broke off.
+    Truncated,
+}
+
 /// The metrics that are used here. `failures`, `stage_…` and `unattributed` are those of Datum's own scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Metric {

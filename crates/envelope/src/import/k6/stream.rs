@@ -4,7 +4,7 @@ use std::path::Path;
 
 pub use super::intervals::K6Facts;
 use super::intervals::{Collector, OTHER_ENDPOINTS};
-use super::point::{Metric, Point};
+use super::point::{Ending, Metric, Point};
 use super::totals::dropped;
 use super::{csv, json};
 use crate::as_float;
@@ -17,7 +17,8 @@ use crate::run::{Run, Second, Source, SourceKind};
 
 /// Turns k6's `json` or `csv` output into intervals, in order and one at a time, as a native driver writes them: with a
 /// capsule beside them they are a result folder. Second 0 is the second of the first sample outside `setup()`, its Unix time
-/// is in the facts; seconds without any sample are left out. The driver's own condition is not in k6's outputs.
+/// is in the facts; seconds without any sample are left out. A file that breaks off is refused: what becomes a result folder
+/// has no other sign of it. The driver's own condition is not in k6's outputs.
 pub fn k6_intervals(path: &Path, mut sink: impl FnMut(Interval)) -> Result<K6Facts, ImportError> {
     let kind = match recognise(path)? {
         Form::K6Json => SourceKind::K6Json,
@@ -28,16 +29,22 @@ pub fn k6_intervals(path: &Path, mut sink: impl FnMut(Interval)) -> Result<K6Fac
         }
     };
     let (first, counts_failures) = scan(path, kind)?;
-    collect(path, kind, first, counts_failures, &mut sink)
+    match collect(path, kind, first, counts_failures, &mut sink)? {
+        (facts, Ending::Whole) => Ok(facts),
+        (_, Ending::Truncated) => Err(ImportError::Truncated { path: path.to_owned() }),
+    }
 }
 
 pub(in crate::import) fn read(path: &Path, kind: SourceKind) -> Result<Run, ImportError> {
     let (first, counts_failures) = scan(path, kind)?;
     let mut series: Vec<Second> = Vec::new();
-    let facts = collect(path, kind, first, counts_failures, &mut |interval| {
+    let (facts, ending) = collect(path, kind, first, counts_failures, &mut |interval| {
         // k6 does not say how it fared itself.
         series.push(Second { generator: None, ..second(&interval) });
     })?;
+    if facts.requests == 0 && ending == Ending::Truncated {
+        return Err(ImportError::Truncated { path: path.to_owned() });
+    }
     if facts.requests == 0 {
         let reason = "it has no sample of http_req_duration outside setup()".into();
         return Err(ImportError::Empty { path: path.to_owned(), reason });
@@ -53,6 +60,11 @@ pub(in crate::import) fn read(path: &Path, kind: SourceKind) -> Result<Run, Impo
     let figures = merged.figures();
     let seconds = f64::from(window.until_second - window.from_second);
     let (load, warnings) = load(&facts, &series);
+    let truncated = format!(
+        "The file is truncated: it breaks off {} s after its first sample. The figures are of what stands before; how the run \
+         went on is not known",
+        series.last().map_or(0, |second| second.second)
+    );
     Ok(Run {
         label: label(path),
         role: None,
@@ -68,12 +80,12 @@ pub(in crate::import) fn read(path: &Path, kind: SourceKind) -> Result<Run, Impo
         failures: figures.failures,
         series,
         window: Some(window),
-        void: Vec::new(),
+        void: if ending == Ending::Truncated { vec![truncated] } else { Vec::new() },
         warnings,
     })
 }
 
-fn points(path: &Path, kind: SourceKind, each: impl FnMut(Point) -> bool) -> Result<(), ImportError> {
+fn points(path: &Path, kind: SourceKind, each: impl FnMut(Point) -> bool) -> Result<Ending, ImportError> {
     if kind == SourceKind::K6Csv { csv::points(path, each) } else { json::points(path, each) }
 }
 
@@ -101,13 +113,13 @@ fn collect(
     first: i64,
     counts_failures: bool,
     sink: &mut dyn FnMut(Interval),
-) -> Result<K6Facts, ImportError> {
+) -> Result<(K6Facts, Ending), ImportError> {
     let mut collector = Collector::new(first, counts_failures);
-    points(path, kind, |point| {
+    let ending = points(path, kind, |point| {
         collector.add(&point, sink);
         true
     })?;
-    Ok(collector.finish(sink))
+    Ok((collector.finish(sink), ending))
 }
 
 /// The seconds that may be measured: those that the script tagged `phase=measure`, else those with all virtual users if they
