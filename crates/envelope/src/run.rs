@@ -47,6 +47,44 @@ pub struct Run {
     pub warnings: Vec<String>,
 }
 
+impl Run {
+    /// Requests that failed, whatever the cause.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failures.iter().map(|failure| failure.count).sum()
+    }
+
+    /// Expected answers a second: what is left of the throughput without the requests that failed.
+    #[must_use]
+    pub fn goodput(&self) -> Option<f64> {
+        let failed = self.failed().min(self.requests);
+        let share = if failed == 0 { 0.0 } else { crate::as_float(failed) / crate::as_float(self.requests) };
+        self.throughput.map(|throughput| throughput * (1.0 - share))
+    }
+
+    /// Mean time from request to answer, right or wrong, in milliseconds: what the operational laws speak of. A failure that
+    /// took two seconds has kept its user as long as an answer would. Where the times of failures are not known, the mean of
+    /// expected answers.
+    #[must_use]
+    pub fn mean_response_ms(&self) -> Option<f64> {
+        let good = self.overall.mean;
+        let mix = self.endpoints.iter().filter(|(name, _)| name.as_str() != crate::result::SET_UP);
+        let (mut count, mut sum) = (0, 0.0);
+        for failed in mix.map(|(_, endpoint)| &endpoint.failed) {
+            if let Some(mean) = failed.mean {
+                count += failed.count;
+                sum += mean * crate::as_float(failed.count);
+            }
+        }
+        if count == 0 {
+            return good;
+        }
+        let answered = self.overall.count;
+        let of_answers = if answered == 0 { 0.0 } else { good? * crate::as_float(answered) };
+        Some((of_answers + sum) / crate::as_float(answered + count))
+    }
+}
+
 /// Where a run was read from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
@@ -117,6 +155,13 @@ impl LatencySummary {
             max: histogram.max_ms(),
             histogram: Some(histogram),
         }
+    }
+
+    /// The percentile `percent`, if it is one of the fields.
+    #[must_use]
+    pub fn percentile(&self, percent: f64) -> Option<f64> {
+        let known = [(50.0, self.p50), (90.0, self.p90), (95.0, self.p95), (99.0, self.p99), (99.9, self.p999)];
+        known.into_iter().find(|(known, _)| (known - percent).abs() < 1e-9).and_then(|(_, value)| value)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Whether one group of runs is faster than another.
 
 use super::noise_floor::{NoiseFloor, metrics};
+use super::owner::is_mostly_broken;
 use super::pooled::{Metric, Pooled};
 use crate::run::Run;
 use crate::statistics::{
@@ -19,7 +20,7 @@ pub struct Comparison {
     pub metrics: Vec<MetricComparison>,
     /// Errors of all together.
     pub errors: ErrorComparison,
-    /// Labels of runs in either group that are void: they should not be compared at all.
+    /// Labels of runs in either group that are void or mostly failed: they should not be compared at all.
     pub void: Vec<String>,
 }
 
@@ -93,7 +94,12 @@ pub fn compare_with(a: &[Run], b: &[Run], noise: Option<&NoiseFloor>, resampling
         .into_iter()
         .filter_map(|metric| compare_metric(metric, a, b, noise, resampling))
         .collect();
-    let void = a.iter().chain(b).filter(|run| !run.void.is_empty()).map(|run| run.label.clone()).collect();
+    let void = a
+        .iter()
+        .chain(b)
+        .filter(|run| !run.void.is_empty() || is_mostly_broken(run))
+        .map(|run| run.label.clone())
+        .collect();
     Comparison { a_runs: a.len(), b_runs: b.len(), metrics, errors: compare_errors(a, b), void }
 }
 
@@ -252,5 +258,10 @@ mod tests {
         let mut void = throughputs(&[1.0]);
         void[0].void.push("the generator was the bottleneck".into());
         assert_eq!(compare(&void, &throughputs(&[1.0]), None).void, ["run"]);
+        let mut failed = throughputs(&[1.0]);
+        let failure = Failure { status: Some(500), code: "unknown".into(), answerer: Answerer::Task };
+        failed[0].requests = 10;
+        failed[0].failures = vec![FailureCount { failure, count: 5 }];
+        assert_eq!(compare(&failed, &throughputs(&[1.0]), None).void, ["run"]);
     }
 }

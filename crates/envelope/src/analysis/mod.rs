@@ -2,7 +2,7 @@
 //!
 //! Everything here is numbers and verdicts; sentences are the report's.
 
-mod capacity_search;
+mod capacity;
 mod compare;
 mod error_table;
 mod groups;
@@ -14,7 +14,7 @@ mod slo;
 mod throughput;
 mod usl;
 
-pub use capacity_search::{
+pub use capacity::{
     Capacity, CapacityOutcome, CapacitySearch, CapacitySettings, OPERATING_PERCENTS, OperatingPoint, Purpose, Step,
     Trial, TrialOutcome, judge_trial,
 };
@@ -23,7 +23,8 @@ pub use error_table::{CauseRow, ErrorTable, OwnerRow, error_table};
 pub use groups::{EXPLORATORY, Group, STEADY_STATE, groups};
 pub use latency::{EndpointRanges, LatencyRanges, Range, latency_ranges};
 pub use noise_floor::{MetricNoise, NoiseFloor, noise_floor};
-pub use owner::{MOSTLY_BROKEN, Owner, broken, owner_of};
+pub(crate) use owner::NO_STATEMENT;
+pub use owner::{MOSTLY_BROKEN, Owner, broken, is_mostly_broken, mostly_broken, owner_of};
 pub use pooled::{Metric, Quantity};
 pub use slo::{Slo, SloError, SloOutcome, SloQuantity, SloVerdict};
 pub use throughput::{Scaling, ThroughputSummary, capacity_evidence_of, think_time_of, throughput_summary};

@@ -16,7 +16,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::as_float;
 use crate::result::{Answerer, Failure, FailureCount};
+use crate::run::Run;
 
 /// Who has to look into a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -100,12 +102,36 @@ pub fn broken(failures: &[FailureCount]) -> u64 {
     failures.iter().filter(|it| owner_of(&it.failure) != Owner::Shed).map(|it| it.count).sum()
 }
 
+/// What follows for a run whose requests mostly failed; also how a reader finds that its driver has said so.
+pub(crate) const NO_STATEMENT: &str = "throughput and latencies are no statement about a system that works";
+
+/// Why a run whose requests mostly failed says nothing: the sentence that a driver voids it with. `None` for a run that did not
+/// mostly fail, and for one without requests.
+#[must_use]
+pub fn mostly_broken(broken: u64, requests: u64) -> Option<String> {
+    let is_mostly = requests > 0 && as_float(broken) >= MOSTLY_BROKEN * as_float(requests);
+    is_mostly.then(|| format!("{broken} of {requests} requests failed, other than being shed: {NO_STATEMENT}."))
+}
+
+/// Whether a run is [`mostly_broken`].
+#[must_use]
+pub fn is_mostly_broken(run: &Run) -> bool {
+    mostly_broken(broken(&run.failures), run.requests).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn owner(status: Option<u16>, code: &str, answerer: Answerer) -> Owner {
         owner_of(&Failure { status, code: code.into(), answerer })
+    }
+
+    #[test]
+    fn from_half_of_the_requests_on_a_run_mostly_failed() {
+        assert_eq!(mostly_broken(9, 20), None);
+        assert!(mostly_broken(10, 20).unwrap().starts_with("10 of 20 requests failed"));
+        assert_eq!(mostly_broken(0, 0), None, "nothing failed");
     }
 
     #[test]

@@ -111,7 +111,7 @@ fn evidence(run: &Run) -> Option<ThinkTimeEvidence> {
     Some(ThinkTimeEvidence {
         users: f64::from(vus),
         throughput: run.throughput?,
-        response_time: run.overall.mean? / 1000.0,
+        response_time: run.mean_response_ms()? / 1000.0,
     })
 }
 

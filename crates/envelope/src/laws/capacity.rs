@@ -1,6 +1,8 @@
 //! Whether a closed run says anything about what the system can carry.
 
 use super::interactive::{expected_throughput, throughput_bound};
+use super::little::LAW_TOLERANCE;
+use crate::as_float;
 
 /// From this share of N / Z on, the users set the throughput: a system twice as fast would have added at most a tenth.
 pub const GENERATOR_BOUND_SHARE: f64 = 0.90;
@@ -30,6 +32,15 @@ impl CapacityEvidence {
     pub fn throughput_at(&self, response_time: f64) -> Option<f64> {
         expected_throughput(self.users, response_time, self.think_time)
     }
+
+    /// Whether the throughput is further above the bound than chance explains: then users, think time and throughput do not
+    /// belong together. The sum of n exponential think times has a relative standard deviation of 1/√n, so that three times
+    /// that is chance, and [`LAW_TOLERANCE`] is for rounded figures.
+    #[must_use]
+    pub fn is_impossible(&self, requests: u64) -> bool {
+        let chance = if requests == 0 { 0.0 } else { 3.0 / as_float(requests).sqrt() };
+        self.share_of_bound.is_some_and(|share| share > 1.0 + chance.max(LAW_TOLERANCE))
+    }
 }
 
 /// Judges a closed run by the interactive response time law: void if X ≥ [`GENERATOR_BOUND_SHARE`] · N / Z.
@@ -50,6 +61,16 @@ mod tests {
         let evidence = capacity_evidence(200.0, 0.82, 222.0, 0.075);
         assert!(evidence.void && evidence.share_of_bound.unwrap() > 0.9, "{evidence:?}");
         assert!((evidence.throughput_at(0.0).unwrap() - evidence.bound.unwrap()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn more_than_the_users_could_send_is_a_contradiction_unless_it_is_chance() {
+        // The bound is 100 a second.
+        let with = |throughput| capacity_evidence(100.0, 1.0, throughput, 0.001);
+        assert!(!with(104.0).is_impossible(40_000) && with(106.0).is_impossible(40_000));
+        assert!(!with(120.0).is_impossible(100), "three in ten is chance for a hundred think times");
+        assert!(with(120.0).is_impossible(0), "nobody says how many there were");
+        assert!(!capacity_evidence(100.0, 0.0, 1e6, 0.001).is_impossible(1_000), "no bound, no contradiction");
     }
 
     #[test]

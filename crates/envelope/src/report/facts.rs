@@ -6,7 +6,7 @@ use super::Options;
 use super::format;
 use super::group::{Group, groups};
 use super::reference::Reference;
-use crate::analysis::{Capacity, capacity_evidence_of, think_time_of};
+use crate::analysis::{Capacity, capacity_evidence_of, is_mostly_broken, think_time_of};
 use crate::as_float;
 use crate::laws::{CapacityEvidence, ThinkTime};
 use crate::result::{Capsule, Load};
@@ -80,7 +80,17 @@ impl<'a> Facts<'a> {
 
     /// Whether the users of a closed run, and not the system, set its throughput.
     pub(super) fn is_generator_bound(&self, run: &Run) -> bool {
-        self.capacity(run).is_some_and(|evidence| evidence.void)
+        self.capacity(run).is_some_and(|evidence| evidence.void) && !self.is_impossible(run)
+    }
+
+    /// Whether a closed run has more throughput than its users could send: its figures contradict each other.
+    pub(super) fn is_impossible(&self, run: &Run) -> bool {
+        self.capacity(run).is_some_and(|evidence| evidence.is_impossible(run.requests))
+    }
+
+    /// Whether something may be concluded from a run as a whole.
+    pub(super) fn is_usable(&self, run: &Run) -> bool {
+        run.void.is_empty() && !is_mostly_broken(run) && !self.is_impossible(run)
     }
 
     /// Different values of something among the capsules.

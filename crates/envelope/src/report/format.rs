@@ -1,5 +1,8 @@
 //! Numbers as the report writes them: three significant digits, units always named.
 
+use crate::run::LatencySummary;
+use crate::statistics::{Support, support};
+
 /// What a source does not say.
 pub const NOT_RECORDED: &str = "not recorded";
 
@@ -21,6 +24,39 @@ pub fn ms(value: f64) -> String {
 #[must_use]
 pub fn plain_ms(value: f64) -> String {
     significant(value)
+}
+
+/// What stands before a percentile that the sample supports badly.
+pub const ROUGHLY: char = '≈';
+/// What stands for a percentile that the sample cannot have.
+pub const TOO_FEW: &str = "too few";
+
+/// A percentile (0 to 100) of `count` samples in milliseconds, without its unit, marked as far as the sample does not support it
+/// ([`support`]).
+#[must_use]
+pub fn percentile_ms(value: Option<f64>, percent: f64, count: u64) -> String {
+    let Some(value) = value else { return NOT_RECORDED.to_owned() };
+    match support(percent, count) {
+        Support::Good => plain_ms(value),
+        Support::Rough => format!("{ROUGHLY}{}", plain_ms(value)),
+        Support::None => TOO_FEW.to_owned(),
+    }
+}
+
+/// The same with its unit, for a sentence; `None` where the sample cannot have it.
+#[must_use]
+pub fn percentile_in_words(value: Option<f64>, percent: f64, count: u64) -> Option<String> {
+    match support(percent, count) {
+        Support::Good => value.map(ms),
+        Support::Rough => value.map(|value| format!("{ROUGHLY}{}", ms(value))),
+        Support::None => None,
+    }
+}
+
+/// Percentiles of a summary for the cells of a table, as [`percentile_ms`] writes them. 50, 90, 95, 99 and 99.9 are known.
+#[must_use]
+pub fn percentiles<const N: usize>(latency: &LatencySummary, percents: [f64; N]) -> [String; N] {
+    percents.map(|percent| percentile_ms(latency.percentile(percent), percent, latency.count))
 }
 
 /// A rate a second, two decimals, thousands apart: `1,222.35`.
@@ -170,6 +206,16 @@ mod tests {
         ] {
             assert_eq!(ms(value), shown);
         }
+    }
+
+    #[test]
+    fn a_percentile_of_few_is_marked_and_one_of_too_few_is_none() {
+        assert_eq!(percentile_ms(Some(851.0), 99.0, 1_000), "851");
+        assert_eq!(percentile_ms(Some(851.0), 99.0, 999), "≈851");
+        assert_eq!(percentile_ms(Some(851.0), 99.9, 200), "too few");
+        assert_eq!(percentile_ms(None, 99.0, 200), NOT_RECORDED);
+        assert_eq!(percentile_in_words(Some(851.0), 99.0, 200).as_deref(), Some("≈851 ms"));
+        assert_eq!(percentile_in_words(Some(851.0), 99.9, 200), None);
     }
 
     #[test]

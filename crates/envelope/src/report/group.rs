@@ -28,6 +28,12 @@ impl<'a> Group<'a> {
         Sample::of(&rates)
     }
 
+    /// Right answers a second over its runs.
+    pub(super) fn goodput(&self) -> Option<Sample> {
+        let rates: Vec<f64> = self.runs.iter().filter_map(|run| run.goodput()).collect();
+        Sample::of(&rates)
+    }
+
     /// Whether all its runs were loaded alike, as far as is known: only then do they repeat one another.
     pub(super) fn is_loaded_alike(&self) -> bool {
         self.runs.windows(2).all(|pair| matches!(pair, [one, other] if one.load == other.load))
@@ -55,7 +61,7 @@ impl<'a> Group<'a> {
     /// Errors over its runs.
     pub(super) fn errors(&self) -> ErrorRate {
         let (errors, requests) =
-            self.runs.iter().fold((0, 0), |(errors, requests), run| (errors + failed(run), requests + run.requests));
+            self.runs.iter().fold((0, 0), |(errors, requests), run| (errors + run.failed(), requests + run.requests));
         ErrorRate::of(errors, requests)
     }
 
@@ -68,11 +74,6 @@ impl<'a> Group<'a> {
         });
         ErrorRate::of(errors, errors + good)
     }
-}
-
-/// Requests of a run that failed.
-pub(super) fn failed(run: &Run) -> u64 {
-    run.failures.iter().map(|failure| failure.count).sum()
 }
 
 /// Puts runs that repeat one another together. Where no role is that of the steady state, the runs with the most tasks count.

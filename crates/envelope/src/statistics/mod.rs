@@ -9,6 +9,7 @@ mod error_rate;
 mod mser;
 #[cfg(test)]
 mod noise;
+mod percentile;
 mod sample;
 mod special;
 mod steady;
@@ -19,6 +20,7 @@ pub use bootstrap::{Interval, Resampling};
 pub use difference::{DEFAULT_POWER, minimum_detectable_difference, noise_of_difference, pooled_deviation};
 pub use error_rate::{ErrorRate, exact_interval, exact_upper_bound};
 pub use mser::{Truncation, mser};
+pub use percentile::{SAMPLES_BEYOND, Support, highest_supported, support};
 pub use sample::Sample;
 pub use special::{regularised_incomplete_beta, student_t_quantile};
 pub use steady::{SteadyState, find_steady_state};

@@ -52,8 +52,11 @@ impl Distribution {
 
     pub(super) fn description(&self) -> String {
         let of_curve = |curve: &Curve| {
-            let at = |percent| format::or_missing(curve.latencies.percentile_ms(percent).map(format::ms));
-            format!("{}: half within {}, 99 % within {}", curve.name, at(50.0), at(99.0))
+            let count = curve.latencies.count();
+            let at = |percent| format::percentile_in_words(curve.latencies.percentile_ms(percent), percent, count);
+            let parts = [("half", at(50.0)), ("99 %", at(99.0)), ("all", curve.latencies.max_ms().map(format::ms))];
+            let known = parts.into_iter().filter_map(|(share, ms)| ms.map(|ms| format!("{share} within {ms}")));
+            format!("{}: {}", curve.name, known.collect::<Vec<_>>().join(", "))
         };
         let parts: Vec<String> = self.curves.iter().map(of_curve).collect();
         format!("{}. Both axes are logarithmic.", parts.join("; "))
@@ -69,10 +72,11 @@ impl Distribution {
         for Curve { name, latencies } in &self.curves {
             let mut row = vec![name.clone(), format::count(latencies.count())];
             for &percent in &shown {
-                let value = if percent == 0.0 { latencies.min_ms() } else { latencies.percentile_ms(percent) };
-                // A percentile beyond what the count resolves is the maximum in disguise.
-                let resolved = nines(percent) <= nines_of(latencies) + 1e-9;
-                row.push(value.filter(|_| resolved).map_or_else(|| "too few".to_owned(), format::plain_ms));
+                row.push(if percent == 0.0 {
+                    format::or_missing(latencies.min_ms().map(format::plain_ms))
+                } else {
+                    format::percentile_ms(latencies.percentile_ms(percent), percent, latencies.count())
+                });
             }
             row.push(format::or_missing(latencies.max_ms().map(format::plain_ms)));
             table.push(row);
@@ -175,6 +179,8 @@ mod tests {
         let headings: Vec<&str> = table.columns.iter().map(|column| column.heading.as_str()).collect();
         assert_eq!(headings, ["Of", "Requests", "min ms", "p50 ms", "p90 ms", "p99 ms", "p99.9 ms", "max ms"]);
         assert_eq!(table.rows[1][5..7], ["too few", "too few"]);
+        assert_eq!(table.rows[1][4], "≈45.0", "five of fifty lie beyond");
+        assert_eq!(table.rows[0][5..7], ["990", "≈1,000"]);
         assert!(Distribution::of("t", [("none".into(), None), ("empty".into(), Some(&Latencies::new()))]).is_none());
     }
 }

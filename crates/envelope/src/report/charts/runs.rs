@@ -5,6 +5,7 @@ use super::{Drawing, FONT_SIZE, LegendEntry, Mark, Room, paper_width};
 use crate::report::document::Table;
 use crate::report::format;
 use crate::report::svg::{Axis, Element, Scale, text_width};
+use crate::statistics::{Support, support};
 
 /// The chart.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,8 +25,12 @@ pub struct RunBar {
     pub role: (String, usize),
     /// Whether nothing may be concluded from it.
     pub void: bool,
-    /// Requests a second.
+    /// Requests that ended a second.
     pub throughput: Option<f64>,
+    /// Those of them that got the right answer.
+    pub goodput: Option<f64>,
+    /// Right answers that the percentiles are of; 0 where that is not known.
+    pub requests: u64,
     /// What a reference had, requests a second.
     pub reference: Option<f64>,
     /// Percentiles in milliseconds.
@@ -46,17 +51,23 @@ impl Runs {
     }
 
     pub(super) fn table(&self) -> Table {
-        let mut table =
-            Table::new(self.title.clone(), &["Run", "Role", "#Requests/s", "#p50 ms", "#p95 ms", "#p99 ms"]);
+        let with_failures = self.has_failures();
+        let mut table = Table::new(self.title.clone(), &["Run", "Role", "#Requests/s"]);
+        for heading in ["Goodput/s"].into_iter().filter(|_| with_failures).chain(["p50 ms", "p95 ms", "p99 ms"]) {
+            table.add_numeric_column(heading);
+        }
         let with_reference = self.bars.iter().any(|bar| bar.reference.is_some());
         if with_reference {
             table.add_numeric_column("Reference requests/s");
         }
         for bar in &self.bars {
-            let ms = |value: Option<f64>| format::or_missing(value.map(format::plain_ms));
             let role = if bar.void { format!("{} (void)", bar.role.0) } else { bar.role.0.clone() };
             let mut row = vec![bar.name.clone(), role, format::or_missing(bar.throughput.map(format::rate))];
-            row.extend([ms(bar.p50_ms), ms(bar.p95_ms), ms(bar.p99_ms)]);
+            if with_failures {
+                row.push(format::or_missing(bar.goodput.map(format::rate)));
+            }
+            let percentiles = [(bar.p50_ms, 50.0), (bar.p95_ms, 95.0), (bar.p99_ms, 99.0)];
+            row.extend(percentiles.map(|(value, percent)| format::percentile_ms(value, percent, bar.requests)));
             if with_reference {
                 row.push(bar.reference.map_or_else(|| "-".to_owned(), format::rate));
             }
@@ -69,6 +80,10 @@ impl Runs {
         self.bars.iter().any(|bar| bar.p50_ms.or(bar.p95_ms).or(bar.p99_ms).is_some())
     }
 
+    fn has_failures(&self) -> bool {
+        self.bars.iter().any(|bar| bar.throughput.zip(bar.goodput).is_some_and(|(all, good)| good < all))
+    }
+
     pub(super) fn legend(&self) -> Vec<LegendEntry> {
         let mut entries: Vec<LegendEntry> = Vec::new();
         for bar in &self.bars {
@@ -76,6 +91,9 @@ impl Runs {
             if !entries.iter().any(|entry| entry.class == class) {
                 entries.push(LegendEntry::new(Mark::Area, class, bar.role.0.clone()));
             }
+        }
+        if self.has_failures() {
+            entries.push(LegendEntry::new(Mark::Area, "failures", "failed"));
         }
         if self.bars.iter().any(|bar| bar.reference.is_some()) {
             entries.push(LegendEntry::new(Mark::Line, "reference", "reference"));
@@ -132,6 +150,11 @@ impl Runs {
                 let class = format!("bar {}{}", role_class(bar.role.1), if bar.void { " is-void" } else { "" });
                 let rect = Element::rect((across.0, y - 9.0), axis.at(rate) - across.0, 18.0, &class);
                 elements.push(rect.tip(&format!("{}: {} requests a second", bar.name, format::rate(rate))));
+                if let Some(good) = bar.goodput.filter(|good| *good < rate) {
+                    let (from, to) = (axis.at(good), axis.at(rate));
+                    let failed = Element::rect((from, y - 9.0), to - from, 18.0, "failures");
+                    elements.push(failed.tip(&format!("{}: {} a second failed", bar.name, format::rate(rate - good))));
+                }
                 let value = format::rate(rate);
                 let end = axis.at(rate.max(bar.reference.unwrap_or(0.0)));
                 elements.push(Element::label((end + 6.0, y + 4.0), "start", "value", &value));
@@ -157,8 +180,12 @@ impl Runs {
                 elements.push(name(bar, across.0, y));
             }
             let dots = [("p50", bar.p50_ms), ("p95", bar.p95_ms), ("p99", bar.p99_ms)];
-            let known: Vec<(&str, f64)> =
-                dots.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect();
+            let known: Vec<(&str, f64)> = dots
+                .into_iter()
+                .zip([50.0, 95.0, 99.0])
+                .filter(|(_, percent)| support(*percent, bar.requests) != Support::None)
+                .filter_map(|((name, value), _)| value.map(|value| (name, value)))
+                .collect();
             if let [(_, first), .., (_, last)] = known[..] {
                 elements.push(Element::line((axis.at(first), y), (axis.at(last), y), "range"));
             }
@@ -204,6 +231,8 @@ mod tests {
             role: ("steady state".into(), 0),
             void: false,
             throughput: Some(throughput),
+            goodput: Some(throughput),
+            requests: 0,
             reference: None,
             p50_ms: Some(6.5),
             p95_ms: None,

@@ -102,8 +102,8 @@ fn waiting(facts: &Facts<'_>, stage: &str, what: &str, why: &str) -> Vec<super::
     let mut said = Vec::new();
     for found in of_main_group(facts) {
         let Some(part) = found.part(stage).filter(much) else { continue };
-        let p99 = part.summary.as_ref().and_then(|summary| summary.p99);
-        let tail = p99.map_or_else(String::new, |p99| format!(", 99th percentile {}", format::ms(p99)));
+        let p99 = part.summary.as_ref().and_then(|it| format::percentile_in_words(it.p99, 99.0, it.count));
+        let tail = p99.map_or_else(String::new, |p99| format!(", 99th percentile {p99}"));
         said.push(warning(format!(
             "{} waits {} for {what} on average ({} of its mean{tail}): {why}.",
             capitalised(&found.endpoint),

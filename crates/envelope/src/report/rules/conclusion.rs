@@ -2,8 +2,10 @@
 
 use super::bottleneck;
 use super::{Rule, capitalised, note, warning};
+use crate::analysis;
 use crate::report::document::SectionKind;
 use crate::report::format;
+use crate::report::group::Group;
 use crate::result::Load;
 use crate::run::Run;
 
@@ -15,10 +17,11 @@ pub(super) const WHAT_THE_RUNS_SHOW: Rule = Rule {
         let Some(group) = facts.main_group() else { return vec![] };
         let Some(rate) = group.throughput() else { return vec![] };
         let latency = group.overall();
-        let percentiles = [("median", latency.p50), ("95th percentile", latency.p95), ("99th percentile", latency.p99)];
+        let percentiles = [("median", 50.0), ("95th percentile", 95.0), ("99th percentile", 99.0)];
+        let in_words = |percent| format::percentile_in_words(latency.percentile(percent), percent, latency.count);
         let mut known: Vec<String> = percentiles
             .into_iter()
-            .filter_map(|(name, value)| value.map(|value| format!("{name} {}", format::ms(value))))
+            .filter_map(|(name, percent)| in_words(percent).map(|value| format!("{name} {value}")))
             .collect();
         known.extend(latency.mean.map(|mean| format!("mean {}", format::ms(mean))));
         let latency = if known.is_empty() {
@@ -37,18 +40,32 @@ pub(super) const WHAT_THE_RUNS_SHOW: Rule = Rule {
                 format::percent(errors.upper_bound)
             )
         };
-        vec![note(format!(
-            "{}: {} requests a second; {latency}; {errors}.",
-            capitalised(&group.title),
-            format::rate(rate.mean),
-        ))]
+        vec![note(format!("{}: {}; {latency}; {errors}.", capitalised(&group.title), rate_in_words(group, rate.mean)))]
     },
 };
+
+/// Requests a second, and how many of them were answered as expected where that is another figure: a failed request is no
+/// throughput.
+fn rate_in_words(group: &Group<'_>, ended: f64) -> String {
+    let rate = format::rate(ended);
+    match group.goodput().map(|sample| sample.mean) {
+        Some(good) if good < (1.0 - analysis::MOSTLY_BROKEN) * ended => {
+            format!(
+                "{} right answers a second (goodput), of {rate} requests that ended, most of them failed",
+                format::rate(good)
+            )
+        }
+        Some(good) if format::rate(good) != rate => {
+            format!("{rate} requests a second, of which {} got the right answer (goodput)", format::rate(good))
+        }
+        _ => format!("{rate} requests a second"),
+    }
+}
 
 pub(super) const CAPACITY_STATEMENT: Rule = Rule {
     id: "capacity-statement",
     about: "What may be said of capacity: nothing where the users were the limit; a lower bound where the system kept up; what \
-            it carried at most where a resource was at its limit.",
+            it carried at most where a resource was at its limit. What failed was not carried.",
     section: SectionKind::Conclusion,
     evaluate: |facts| {
         if !facts.capacities.is_empty() {
@@ -56,8 +73,8 @@ pub(super) const CAPACITY_STATEMENT: Rule = Rule {
             return vec![];
         }
         let Some(group) = facts.main_group() else { return vec![] };
-        let usable: Vec<&Run> = group.runs.iter().copied().filter(|run| run.void.is_empty()).collect();
-        let highest = usable.iter().filter_map(|run| run.throughput).reduce(f64::max);
+        let usable: Vec<&Run> = group.runs.iter().copied().filter(|run| facts.is_usable(run)).collect();
+        let highest = usable.iter().filter_map(|run| run.goodput()).reduce(f64::max);
         let Some(highest) = highest else { return vec![] };
         let bound = usable.iter().any(|run| facts.is_generator_bound(run));
         if bound {
@@ -93,7 +110,8 @@ mod tests {
     use super::super::tests::said;
     use super::*;
     use crate::report::document::Severity;
-    use crate::report::testing::figures;
+    use crate::report::testing::{failure, figures};
+    use crate::result::Answerer;
 
     #[test]
     fn a_ceiling_of_the_users_is_a_lower_bound_of_the_system() {
@@ -103,6 +121,32 @@ mod tests {
         let waiting = said(&CAPACITY_STATEMENT, &[figures("a", "steady state", 2, 150.0, 513.0)]);
         assert_eq!(waiting[0].0, Severity::Note);
         assert!(waiting[0].1.contains("whether more users would bring more is not shown"), "{waiting:?}");
+    }
+
+    /// Failures are fast: 1,000 refusals a second are no throughput.
+    #[test]
+    fn what_failed_was_not_carried() {
+        let failing = |count| Run {
+            failures: vec![failure(Some(503), "hashing_busy", Answerer::Task, count)],
+            ..figures("a", "steady state", 2, 200.0, 75.28)
+        };
+        let some = said(&WHAT_THE_RUNS_SHOW, &[failing(4_000)]);
+        assert!(
+            some[0].1.contains("200.00 requests a second, of which 180.00 got the right answer (goodput)"),
+            "{some:?}"
+        );
+        let most = said(&WHAT_THE_RUNS_SHOW, &[failing(36_000)]);
+        assert!(
+            most[0].1.contains("20.00 right answers a second (goodput), of 200.00 requests that ended"),
+            "{most:?}"
+        );
+        assert!(said(&CAPACITY_STATEMENT, &[failing(4_000)])[0].1.contains("carried 180.00"));
+        let broken = Run {
+            failures: vec![failure(Some(500), "internal", Answerer::Task, 36_000)],
+            ..figures("a", "steady state", 2, 200.0, 75.28)
+        };
+        assert_eq!(said(&CAPACITY_STATEMENT, &[broken]), []);
+        assert_eq!(said(&CAPACITY_STATEMENT, &[figures("a", "steady state", 2, 900.0, 75.28)]), [], "impossible");
     }
 
     #[test]

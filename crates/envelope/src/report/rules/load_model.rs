@@ -25,7 +25,8 @@ fn bound_in_words(facts: &Facts<'_>, group: &Group<'_>) -> Option<String> {
     let (run, evidence) = group
         .runs
         .iter()
-        .filter_map(|run| facts.capacity(run).filter(|evidence| evidence.void).map(|evidence| (*run, evidence)))
+        .filter(|run| facts.is_generator_bound(run))
+        .filter_map(|run| facts.capacity(run).map(|evidence| (*run, evidence)))
         .max_by(|a, b| a.1.throughput.total_cmp(&b.1.throughput))?;
     let implied = if facts.implied_think_time.is_some() && run.capsule.is_none() {
         ", as their figures imply (Z = N/X − R),"
@@ -37,8 +38,8 @@ fn bound_in_words(facts: &Facts<'_>, group: &Group<'_>) -> Option<String> {
     let chance = if share > 1.0 { " (think times are random, and this run's were a little shorter)" } else { "" };
     Some(format!(
         "Nothing about capacity follows from {names}: {} virtual users who think for {} on average{implied} cannot send more than {} \
-         requests a second in the long run, however fast the system is; {which} sent {} at a mean latency of {}, {} of that \
-         bound{chance}.",
+         requests a second in the long run, however fast the system is; {which} sent {} at a mean response time of {}, {} of \
+         that bound{chance}.",
         format::decimals(evidence.users, 0),
         format::seconds(evidence.think_time),
         format::rate(evidence.bound?),
@@ -47,6 +48,31 @@ fn bound_in_words(facts: &Facts<'_>, group: &Group<'_>) -> Option<String> {
         format::percent(share),
     ))
 }
+
+pub(super) const FIGURES_CONTRADICT: Rule = Rule {
+    id: "figures-contradict",
+    about: "A closed run with more throughput than its N virtual users, each thinking for Z seconds, could send: above N/Z by more \
+            than 5 % and more than random think times explain (3/√n for n requests). One of the three figures is wrong.",
+    section: SectionKind::Conclusion,
+    evaluate: |facts| {
+        let mut said = Vec::new();
+        for (run, name) in facts.runs_with_names().filter(|(run, _)| facts.is_impossible(run)) {
+            let Some(evidence) = facts.capacity(run) else { continue };
+            let (Some(bound), Some(share)) = (evidence.bound, evidence.share_of_bound) else { continue };
+            said.push(void(format!(
+                "The figures of {name} contradict each other: {} virtual users who think for {} on average cannot send more than \
+                 {} requests a second, and {} are recorded, {} of that. Users, think time or throughput are not what the record \
+                 says, and nothing follows from them.",
+                format::decimals(evidence.users, 0),
+                format::seconds(evidence.think_time),
+                format::rate(bound),
+                format::rate(evidence.throughput),
+                format::percent(share),
+            )));
+        }
+        said
+    },
+};
 
 /// Virtual users and think time in seconds of a closed run.
 fn closed(run: &Run) -> Option<(f64, f64)> {
@@ -85,14 +111,19 @@ pub(super) const USERS_ACCOUNTED_FOR: Rule = Rule {
         let mut said = Vec::new();
         for (run, name) in facts.runs_with_names() {
             let Some((users, think)) = closed(run).filter(|(_, think)| *think > 0.0) else { continue };
-            let (Some(throughput), Some(mean)) = (run.throughput, run.overall.mean) else { continue };
+            let (Some(throughput), Some(mean)) = (run.throughput, run.mean_response_ms()) else { continue };
+            // That more was sent than could be is said already.
+            if facts.is_impossible(run) {
+                continue;
+            }
             let Some(Agreement { expected, deviation, agrees: false, .. }) =
                 check_users(throughput, mean / 1000.0, think, users)
             else {
                 continue;
             };
             said.push(warning(format!(
-                "{}: throughput, latency and think time account for {} virtual users, {} were to be active ({}).",
+                "{}: throughput, response time and think time account for {} virtual users, and {} were to be active ({}): some idled, or \
+                 the figures do not belong together.",
                 capitalised(name),
                 format::decimals(expected, 1),
                 format::decimals(users, 0),
@@ -255,6 +286,7 @@ mod tests {
     use crate::report::document::Severity;
     use crate::report::testing::{figures, run, second};
     use crate::result::Work;
+    use crate::run::Endpoint;
 
     #[test]
     fn a_run_near_the_bound_of_its_users_is_void_with_all_its_numbers() {
@@ -265,6 +297,37 @@ mod tests {
             assert!(sentences[0].1.contains(part), "{part} is missing: {sentences:?}");
         }
         assert_eq!(said(&GENERATOR_BOUND, &[figures("a", "saturated", 1, 150.0, 513.0)]), []);
+    }
+
+    #[test]
+    fn more_than_the_users_can_send_is_a_contradiction_and_no_bound() {
+        let wrong = figures("a", "steady state", 2, 500.0, 75.28);
+        let sentences = said(&FIGURES_CONTRADICT, std::slice::from_ref(&wrong));
+        assert_eq!(sentences[0].0, Severity::Void);
+        for part in ["contradict each other", "243.90", "500.00", "205 %"] {
+            assert!(sentences[0].1.contains(part), "{part} is missing: {sentences:?}");
+        }
+        assert_eq!(said(&GENERATOR_BOUND, std::slice::from_ref(&wrong)), []);
+        assert_eq!(said(&USERS_ACCOUNTED_FOR, &[wrong]), [], "once is enough");
+        let chance = figures("a", "steady state", 2, 245.0, 2.0);
+        assert!(said(&GENERATOR_BOUND, std::slice::from_ref(&chance))[0].1.contains("a little shorter"));
+        assert_eq!(said(&FIGURES_CONTRADICT, &[chance]), []);
+    }
+
+    /// Two seconds until a refusal are two seconds in which the user does not think.
+    #[test]
+    fn users_who_wait_for_a_failure_are_accounted_for() {
+        let slow = crate::report::testing::same(100, 2_000);
+        let endpoint = Endpoint { failed: slow, ..crate::report::testing::endpoint_with_stages(1_900, 100, &[], 0) };
+        let mixed = Run {
+            load: Some(Load::Closed { vus: 200, think_time_mean_seconds: 0.82 }),
+            requests: 2_000,
+            throughput: Some(200.0 / (0.82 + 0.195)),
+            ..run("a", [("login", endpoint)])
+        };
+        assert_eq!(said(&USERS_ACCOUNTED_FOR, std::slice::from_ref(&mixed)), []);
+        let idle = Run { throughput: Some(150.0), ..mixed };
+        assert!(said(&USERS_ACCOUNTED_FOR, &[idle])[0].1.contains("200 were to be active"));
     }
 
     #[test]

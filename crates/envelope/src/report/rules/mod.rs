@@ -49,7 +49,7 @@ fn note(sentence: String) -> Says {
 }
 
 /// All rules, in the order in which they speak within a section.
-const RULES: [&Rule; 40] = [
+const RULES: [&Rule; 42] = [
     &validity::DRIVER_VOID,
     &validity::SINGLE_IDENTITY,
     &validity::NOT_VERIFIED,
@@ -58,6 +58,7 @@ const RULES: [&Rule; 40] = [
     &validity::RUN_INTERRUPTED,
     &validity::RUN_WARNING,
     &validity::MIXED_EXPERIMENTS,
+    &load_model::FIGURES_CONTRADICT,
     &load_model::GENERATOR_BOUND,
     &load_model::SAME_THINK_TIME,
     &load_model::USERS_ACCOUNTED_FOR,
@@ -67,6 +68,7 @@ const RULES: [&Rule; 40] = [
     &steadiness::STEADY_STATE_NEVER_REACHED,
     &steadiness::WARM_UP_DISCARDED,
     &steadiness::RUNS_REPEAT,
+    &tail::PERCENTILE_OF_FEW,
     &tail::HEAVY_TAIL,
     &tail::PERCENTILES_NOT_MERGED,
     &errors::ERRORS_BOUND,

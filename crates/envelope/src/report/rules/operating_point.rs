@@ -31,11 +31,11 @@ pub(super) const OPERATING_POINT_UNKNOWN: Rule = Rule {
         for (run, name) in facts.runs_with_names() {
             let Some(Load::Open { arrivals_per_second }) = run.load else { continue };
             said.push(note(format!(
-                "{} shows one arrival rate, {} a second (achieved {}): no more than that the system was at this point, not \
+                "{} shows one arrival rate, {} a second (right answers: {}): no more than that the system was at this point, not \
                  where its knee is. \"datum bench capacity\" searches for it.",
                 capitalised(name),
                 format::rate(offered_rate(run).unwrap_or(arrivals_per_second)),
-                format::or_missing(run.throughput.map(format::rate)),
+                format::or_missing(run.goodput().map(format::rate)),
             )));
         }
         said

@@ -22,15 +22,31 @@ pub(super) const SCALING_MEASURED: Rule = Rule {
             let (from, to) = (small[0].tasks.unwrap_or_default(), large[0].tasks.unwrap_or_default());
             let latency = match (mean_of(&small), mean_of(&large)) {
                 (Some(slow), Some(fast)) if fast > 0.0 => format!(
-                    " and mean latency went from {} to {} ({} times)",
+                    " and the mean latency of right answers from {} to {} ({} times)",
                     format::ms(slow),
                     format::ms(fast),
                     format::factor(slow / fast)
                 ),
                 _ => String::new(),
             };
+            let goodput = match (goodputs(&small), goodputs(&large)) {
+                (Some(few_good), Some(many_good))
+                    if few_good.mean > 0.0
+                        && [(&few_good, &few), (&many_good, &many)]
+                            .iter()
+                            .any(|(good, all)| format::rate(good.mean) != format::rate(all.mean)) =>
+                {
+                    format!(
+                        ", goodput from {} to {} ({})",
+                        format::rate(few_good.mean),
+                        format::rate(many_good.mean),
+                        format::change(many_good.mean / few_good.mean - 1.0)
+                    )
+                }
+                _ => String::new(),
+            };
             said.push(note(format!(
-                "From {} to {} throughput went from {} to {} requests a second ({}){latency}.",
+                "From {} to {} throughput went from {} to {} requests a second ({}){goodput}{latency}.",
                 tasks_in_words(from),
                 tasks_in_words(to),
                 format::rate(few.mean),
@@ -67,6 +83,12 @@ fn sizes(facts: &Facts<'_>) -> BTreeSet<u32> {
 /// Throughput over all runs of the groups.
 fn rates(groups: &[&Group<'_>]) -> Option<Sample> {
     let rates: Vec<f64> = groups.iter().flat_map(|group| &group.runs).filter_map(|run| run.throughput).collect();
+    Sample::of(&rates)
+}
+
+/// Right answers a second over all runs of the groups.
+fn goodputs(groups: &[&Group<'_>]) -> Option<Sample> {
+    let rates: Vec<f64> = groups.iter().flat_map(|group| &group.runs).filter_map(|run| run.goodput()).collect();
     Sample::of(&rates)
 }
 

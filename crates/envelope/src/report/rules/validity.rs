@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::{Rule, capitalised, note, void, warning};
 use crate::analysis;
-use crate::as_float;
 use crate::report::document::SectionKind;
 use crate::report::facts::Facts;
 use crate::report::format;
@@ -82,14 +81,19 @@ pub(super) const MOSTLY_BROKEN: Rule = Rule {
         let mut said = Vec::new();
         for (run, name) in facts.runs_with_names() {
             let broken = analysis::broken(&run.failures);
+            // A driver that noticed has said so, with its own reason.
+            let is_said = |sentence: &str| run.void.iter().any(|reason| reason.contains(sentence));
+            if run.requests == 0 && !run.void.is_empty() || is_said(analysis::NO_STATEMENT) {
+                continue;
+            }
             if run.requests == 0 {
                 said.push(void(format!("{} has no request in what was measured: void.", capitalised(name))));
-            } else if as_float(broken) >= analysis::MOSTLY_BROKEN * as_float(run.requests) {
+            } else if analysis::is_mostly_broken(run) {
                 said.push(void(format!(
-                    "In {name} {} of {} requests failed, other than being shed: throughput and latencies are no statement about \
-                     a system that works.",
+                    "In {name} {} of {} requests failed, other than being shed: {}.",
                     format::count(broken),
-                    format::count(run.requests)
+                    format::count(run.requests),
+                    analysis::NO_STATEMENT,
                 )));
             }
         }
@@ -217,6 +221,29 @@ mod tests {
             [(Severity::Void, "a and c: the driver was late.".to_owned())]
         );
         assert_eq!(said(&DRIVER_VOID, &[testing::run("b", [])]), []);
+    }
+
+    #[test]
+    fn a_run_that_mostly_failed_is_said_to_have_once() {
+        let failures = vec![testing::failure(Some(500), "internal", crate::result::Answerer::Task, 60)];
+        let broken = Run { requests: 100, failures, ..testing::run("a", []) };
+        let sentences = said(&MOSTLY_BROKEN, std::slice::from_ref(&broken));
+        assert!(sentences[0].1.starts_with("In the run 60 of 100 requests failed"), "{sentences:?}");
+        let void = vec![analysis::mostly_broken(60, 100).unwrap()];
+        assert_eq!(said(&MOSTLY_BROKEN, &[Run { void, ..broken }]), [], "the driver has said it");
+        let empty = testing::run("a", []);
+        assert_eq!(said(&MOSTLY_BROKEN, std::slice::from_ref(&empty)).len(), 1);
+        let void = vec!["No request ended within the measured phase.".to_owned()];
+        assert_eq!(said(&MOSTLY_BROKEN, &[Run { void, ..empty }]), []);
+    }
+
+    #[test]
+    fn a_run_that_was_ended_early_is_said_to_be_once() {
+        let mut capsule = testing::capsule(10);
+        capsule.completion = Completion::Interrupted;
+        let run = Run { capsule: Some(capsule), ..testing::run("a", []) };
+        let all = [said(&RUN_INTERRUPTED, std::slice::from_ref(&run)), said(&RUN_WARNING, &[run])].concat();
+        assert_eq!(all.len(), 1, "{all:?}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::report::document::{Block, Table};
 use crate::report::facts::Facts;
 use crate::report::format::{self, NOT_RECORDED};
 use crate::report::group::Group;
+use crate::run::LatencySummary;
 
 pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
     let mut blocks = Vec::new();
@@ -52,19 +53,17 @@ fn table(group: &Group<'_>, found: &[Breakdown]) -> Table {
     );
     for found in found {
         for part in &found.parts {
-            let of = |value: fn(&crate::run::LatencySummary) -> Option<f64>| {
-                format::or_missing(part.summary.as_ref().and_then(value).map(format::plain_ms))
-            };
-            table.push(vec![
+            let mut row = vec![
                 found.endpoint.clone(),
                 part.stage.clone(),
                 format::percent(part.share),
                 format::plain_ms(part.mean_ms),
-                of(|summary| summary.p50),
-                of(|summary| summary.p95),
-                of(|summary| summary.p99),
-                of(|summary| summary.max),
-            ]);
+            ];
+            let unknown = LatencySummary::default();
+            let summary = part.summary.as_ref().unwrap_or(&unknown);
+            row.extend(format::percentiles(summary, [50.0, 95.0, 99.0]));
+            row.push(format::or_missing(summary.max.map(format::plain_ms)));
+            table.push(row);
         }
         if !found.not_recorded.is_empty() {
             let stages: Vec<String> = found.not_recorded.iter().map(ToString::to_string).collect();

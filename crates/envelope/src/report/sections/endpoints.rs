@@ -42,7 +42,7 @@ fn table(group: &Group<'_>, reference: Option<&Reference>) -> Table {
             "#p99.9",
             "#Max",
             "#Failed",
-            "#Below (95 %)",
+            "#Error rate below (95 %)",
         ],
     );
     if reference.is_some() {
@@ -58,8 +58,10 @@ fn table(group: &Group<'_>, reference: Option<&Reference>) -> Table {
         #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
         let share = if all == 0 { 0.0 } else { errors.requests as f64 / all as f64 };
         let mut row = vec![name.to_owned(), format::count(errors.requests), format::percent(share)];
-        let figures = [latency.mean, latency.p50, latency.p95, latency.p99, latency.p999, latency.max];
-        row.extend(figures.map(|value| format::or_missing(value.map(format::plain_ms))));
+        let plain = |value: Option<f64>| format::or_missing(value.map(format::plain_ms));
+        row.push(plain(latency.mean));
+        row.extend(format::percentiles(&latency, [50.0, 95.0, 99.0, 99.9]));
+        row.push(plain(latency.max));
         row.extend([format::count(errors.errors), format::percent(errors.upper_bound)]);
         if let Some(reference) = reference {
             let published = reference.endpoint(name);

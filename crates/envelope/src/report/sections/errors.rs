@@ -4,7 +4,6 @@ use crate::analysis::{CauseRow, error_table};
 use crate::report::document::{Block, Table};
 use crate::report::facts::Facts;
 use crate::report::format;
-use crate::report::group::failed;
 use crate::result::Answerer;
 use crate::statistics::ErrorRate;
 
@@ -30,7 +29,7 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
 fn rates(facts: &Facts<'_>, total: ErrorRate) -> Table {
     let mut table = Table::new(
         "Failed requests, with the exact upper bound at 95 % confidence",
-        &["Runs", "#Failed", "#Requests", "#Rate", "#Below (95 %)"],
+        &["Runs", "#Failed", "#Requests", "#Error rate", "#Below (95 %)"],
     );
     let mut row = |name: String, rate: ErrorRate| {
         table.push(vec![
@@ -48,7 +47,7 @@ fn rates(facts: &Facts<'_>, total: ErrorRate) -> Table {
         }
     }
     for (run, name) in facts.runs_with_names() {
-        row(name.to_owned(), ErrorRate::of(failed(run), run.requests));
+        row(name.to_owned(), ErrorRate::of(run.failed(), run.requests));
     }
     if let Some(reference) = facts.reference {
         let (errors, requests) = reference.errors;

@@ -41,8 +41,9 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
 
 fn row(name: &str, latency: &LatencySummary) -> Vec<String> {
     let requests = if latency.count == 0 { NOT_RECORDED.to_owned() } else { format::count(latency.count) };
-    let figures =
-        [latency.min, latency.mean, latency.p50, latency.p90, latency.p95, latency.p99, latency.p999, latency.max];
-    let figures = figures.into_iter().map(|value| format::or_missing(value.map(format::plain_ms)));
-    [name.to_owned(), requests].into_iter().chain(figures).collect()
+    let plain = |value: Option<f64>| format::or_missing(value.map(format::plain_ms));
+    let mut row = vec![name.to_owned(), requests, plain(latency.min), plain(latency.mean)];
+    row.extend(format::percentiles(latency, [50.0, 90.0, 95.0, 99.0, 99.9]));
+    row.push(plain(latency.max));
+    row
 }

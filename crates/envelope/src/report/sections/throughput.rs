@@ -32,14 +32,18 @@ fn timeline(run: &Run, name: &str) -> Option<Chart> {
 
 fn statistics(facts: &Facts<'_>) -> Table {
     let mut table = Table::new(
-        "Requests a second over runs",
+        "Requests that ended a second, over runs",
         &["Runs", "#Count", "#Mean", "#Min", "#Max", "#SD (population)", "#SD (sample)", "#CV", "#Spread"],
     );
-    let mut row = |name: String, sample: Option<Sample>| {
+    let some_failed = facts.runs.iter().any(|run| run.failed() > 0);
+    if some_failed {
+        table.add_numeric_column("Goodput, mean");
+    }
+    let mut row = |name: String, sample: Option<Sample>, goodput: Option<f64>| {
         let Some(sample) = sample else { return };
         // A single figure has no scatter, which is not the same as none.
         let of_several = |value: Option<String>| value.filter(|_| sample.count > 1).unwrap_or_else(|| "-".to_owned());
-        table.push(vec![
+        let mut cells = vec![
             name,
             sample.count.to_string(),
             format::rate(sample.mean),
@@ -49,19 +53,23 @@ fn statistics(facts: &Facts<'_>) -> Table {
             of_several(sample.sample_deviation.map(format::rate)),
             of_several(sample.coefficient_of_variation().map(format::percent)),
             of_several(sample.spread().map(format::percent)),
-        ]);
+        ];
+        if some_failed {
+            cells.push(goodput.map_or_else(|| "-".to_owned(), format::rate));
+        }
+        table.push(cells);
     };
-    let all: Vec<f64> = facts.runs.iter().filter_map(|run| run.throughput).collect();
-    row("all runs".to_owned(), Sample::of(&all));
+    let of_all = |of: fn(&Run) -> Option<f64>| Sample::of(&facts.runs.iter().filter_map(of).collect::<Vec<_>>());
+    row("all runs".to_owned(), of_all(|run| run.throughput), of_all(Run::goodput).map(|sample| sample.mean));
     for group in &facts.groups {
-        row(group.name.clone(), group.throughput());
+        row(group.name.clone(), group.throughput(), group.goodput().map(|sample| sample.mean));
     }
     if let Some(reference) = facts.reference {
         let name = reference.name;
-        row(format!("{name}: all runs"), Sample::of(&reference.rates()));
+        row(format!("{name}: all runs"), Sample::of(&reference.rates()), None);
         for tasks in reference.task_counts() {
             let role = crate::report::group::tasks_in_words(tasks);
-            row(format!("{name}: {role}"), Sample::of(&reference.rates_with_tasks(tasks)));
+            row(format!("{name}: {role}"), Sample::of(&reference.rates_with_tasks(tasks)), None);
         }
     }
     table
@@ -77,8 +85,10 @@ fn side_by_side(facts: &Facts<'_>) -> Runs {
         RunBar {
             name: name.to_owned(),
             role: (group.to_owned(), place),
-            void: !run.void.is_empty(),
+            void: !facts.is_usable(run),
             throughput: run.throughput,
+            goodput: run.goodput(),
+            requests: run.overall.count,
             reference: facts.reference.and_then(|reference| counterpart(reference, facts.runs, index)),
             p50_ms: run.overall.p50,
             p95_ms: run.overall.p95,
@@ -119,6 +129,20 @@ mod tests {
         assert_eq!(table.rows[3][0], "Reference: all runs");
         assert_eq!(table.rows[3][1..], expected[1..]);
         assert_eq!(table.rows[5][..3], ["Reference: 2 tasks per service", "3", "222.04"]);
+    }
+
+    #[test]
+    fn where_requests_failed_the_goodput_stands_beside_the_rate() {
+        let mut runs = phase_4();
+        let failed = crate::report::testing::failure(Some(503), "busy", crate::result::Answerer::Task, 4_000);
+        runs[0].failures = vec![failed];
+        let options = Options::default();
+        let facts = Facts::new(&runs, &options);
+        let table = statistics(&facts);
+        assert_eq!((table.columns[9].heading.as_str(), table.rows[1][9].as_str()), ("Goodput, mean", "180.38"));
+        let beside = Chart::Runs(side_by_side(&facts)).table();
+        let column = beside.columns.iter().position(|column| column.heading == "Goodput/s").unwrap();
+        assert_eq!([&beside.rows[0][column], &beside.rows[2][column]], ["171.44", "222.35"]);
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! The search for the highest arrival rate that meets the objectives, as a state machine: it says what to try next and is told
-//! what came of it. It sends nothing and waits for nothing.
+//! The search as a state machine.
 //!
 //! 1. **Bracket**: double the rate until it fails (or halve it until it holds).
 //! 2. **Bisect** until pass and failure are within the resolution.
@@ -7,11 +6,9 @@
 //!    below it.
 //! 4. **Operating points**: the same objectives at 50, 70 and 90 % of the capacity found.
 
-use super::slo::{Slo, SloOutcome, SloVerdict};
-use crate::run::{Run, Second};
-
-/// The operating points, in percent of the capacity.
-pub const OPERATING_PERCENTS: [u32; 3] = [50, 70, 90];
+use super::outcome::{
+    Capacity, CapacityOutcome, OPERATING_PERCENTS, OperatingPoint, Purpose, Step, Trial, TrialOutcome,
+};
 
 /// How to search. Rates are in requests a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,101 +38,6 @@ impl Default for CapacitySettings {
             most_trials: 40,
         }
     }
-}
-
-/// Why a rate is tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// To find a pass and a failure.
-    Bracket,
-    /// To narrow them.
-    Bisect,
-    /// To see whether a pass was luck; counted from 1.
-    Confirm(u32),
-    /// To know how the system is at that percentage of its capacity.
-    OperatingPoint(u32),
-}
-
-/// What to do next.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// Try this rate and [`record`](CapacitySearch::record) what came of it.
-    Try {
-        /// Requests a second.
-        rate: f64,
-        /// Why.
-        purpose: Purpose,
-    },
-    /// The search is over.
-    Done(Capacity),
-}
-
-/// What came of a trial.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TrialOutcome {
-    /// The objectives were met.
-    Passed,
-    /// They were not, and which.
-    Failed(String),
-    /// The trial says nothing about the target, for instance because the driver was the bottleneck.
-    Void(String),
-}
-
-/// One trial.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
-    /// Requests a second.
-    pub rate: f64,
-    /// Why it was tried.
-    pub purpose: Purpose,
-    /// What came of it.
-    pub outcome: TrialOutcome,
-}
-
-/// One operating point.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OperatingPoint {
-    /// Percent of the capacity.
-    pub percent: u32,
-    /// Requests a second.
-    pub rate: f64,
-    /// What came of the trial there.
-    pub outcome: TrialOutcome,
-}
-
-/// What a search found.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Capacity {
-    /// How it ended.
-    pub outcome: CapacityOutcome,
-    /// The operating points that were tried.
-    pub operating_points: Vec<OperatingPoint>,
-    /// Every trial, in order.
-    pub trials: Vec<Trial>,
-}
-
-/// How a search ended. Rates are in requests a second.
-#[derive(Debug, Clone, PartialEq)]
-pub enum CapacityOutcome {
-    /// Capacity lies between two rates.
-    Found {
-        /// The highest rate that passed, and all its confirmations: the knee.
-        passes: f64,
-        /// The lowest rate above it that failed.
-        fails: f64,
-    },
-    /// The search could not go higher: capacity is at least this.
-    AtLeast {
-        /// The highest rate that passed.
-        passes: f64,
-        /// Why it went no higher.
-        reason: String,
-    },
-    /// Even the lowest rate failed, or no trial said anything.
-    None {
-        /// Why.
-        reason: String,
-    },
 }
 
 /// The search.
@@ -320,63 +222,9 @@ fn same(left: f64, right: f64) -> bool {
     (left - right).abs() < 1e-9
 }
 
-/// A run that achieved less than this share of the offered rate did not carry it, whatever its latencies are.
-const CARRIED_SHARE: f64 = 0.98;
-
-/// What was carried and what was asked for, a second. Where the seconds say what was really offered that counts, because random
-/// arrivals of a short trial differ from their rate by more than a system that is too slow.
-fn carried(run: &Run, offered: f64) -> Option<(f64, f64)> {
-    let seconds = run.seconds.filter(|seconds| *seconds > 0.0)?;
-    let in_window = |second: &&Second| {
-        run.window.as_ref().is_none_or(|window| (window.from_second..window.until_second).contains(&second.second))
-    };
-    let (mut asked, mut completed) = (0, 0);
-    for second in run.series.iter().filter(in_window) {
-        (asked, completed) = (asked + second.work.offered, completed + second.work.completed);
-    }
-    if asked > 0 {
-        return Some((crate::as_float(completed) / seconds, crate::as_float(asked) / seconds));
-    }
-    Some((run.throughput?, offered))
-}
-
-/// Judges a run of an open model at `offered` requests a second by the objectives: void if the run is, failed if it did not
-/// carry the rate or missed an objective, passed otherwise. An objective that cannot be decided fails, and says why; for
-/// errors in a short trial only the observed rate counts.
-#[must_use]
-pub fn judge_trial(run: &Run, objectives: &[Slo], offered: f64) -> (TrialOutcome, Vec<SloVerdict>) {
-    let verdicts: Vec<SloVerdict> = objectives.iter().map(|slo| slo.check(run)).collect();
-    if let Some(reason) = run.void.first() {
-        return (TrialOutcome::Void(reason.clone()), verdicts);
-    }
-    let mut missed: Vec<String> = Vec::new();
-    match carried(run, offered) {
-        Some((carried, asked)) if carried < asked * CARRIED_SHARE => {
-            missed.push(format!("{carried:.1} of {asked:.1} iterations a second were carried"));
-        }
-        Some(_) => {}
-        None => missed.push("the run has no throughput".into()),
-    }
-    for verdict in &verdicts {
-        missed.extend(match (&verdict.outcome, verdict.measured) {
-            (SloOutcome::Missed, Some(measured)) => {
-                Some(format!("{} was missed with {}", verdict.slo, verdict.slo.figure(measured)))
-            }
-            (SloOutcome::Missed, None) => Some(format!("{} was missed", verdict.slo)),
-            (SloOutcome::Undecided(reason), None) => Some(format!("{} cannot be decided: {reason}", verdict.slo)),
-            // Undecided with a figure: the observed error rate is within the limit, only its bound is not yet.
-            (SloOutcome::Met, _) | (SloOutcome::Undecided(_), Some(_)) => None,
-        });
-    }
-    let outcome = if missed.is_empty() { TrialOutcome::Passed } else { TrialOutcome::Failed(missed.join("; ")) };
-    (outcome, verdicts)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::pooled::tests::recorded;
     use super::*;
-    use crate::result::Work;
 
     /// Runs a search against a system that carries up to `capacity`, and voids from `ceiling` on.
     fn search(settings: CapacitySettings, capacity: f64, ceiling: f64) -> Capacity {
@@ -481,31 +329,5 @@ mod tests {
     fn asking_twice_changes_nothing() {
         let search = CapacitySearch::new(CapacitySettings::default());
         assert_eq!(search.next(), search.next());
-    }
-
-    #[test]
-    fn a_trial_must_carry_its_rate_and_meet_its_objectives() {
-        let objectives: Vec<Slo> = ["p95<250ms", "errors<0.1%"].map(|text| text.parse().unwrap()).into();
-        let mut run = recorded(100.0, [50_000; 1_000]);
-        run.requests = 1_000;
-        assert_eq!(judge_trial(&run, &objectives, 100.0).0, TrialOutcome::Passed);
-        assert!(
-            matches!(judge_trial(&run, &objectives, 110.0).0, TrialOutcome::Failed(reason) if reason.contains("carried"))
-        );
-        let slow = crate::run::Run { requests: 1_000, ..recorded(100.0, [300_000; 1_000]) };
-        let (outcome, verdicts) = judge_trial(&slow, &objectives, 100.0);
-        assert!(matches!(outcome, TrialOutcome::Failed(reason) if reason.contains("p95<250ms was missed with 300.")));
-        assert_eq!(verdicts.len(), 2);
-        // Fewer arrived than the rate says, and all of them were carried; then as many arrived and a tenth waits.
-        let second = |offered, completed| Second {
-            work: Work { offered, started: offered, completed, dropped: 0 },
-            ..Second::default()
-        };
-        run.series = vec![second(90, 90); 180];
-        assert_eq!(judge_trial(&run, &objectives, 110.0).0, TrialOutcome::Passed);
-        run.series = vec![second(110, 100); 180];
-        assert!(matches!(judge_trial(&run, &objectives, 110.0).0, TrialOutcome::Failed(_)));
-        run.void.push("late".into());
-        assert_eq!(judge_trial(&run, &objectives, 100.0).0, TrialOutcome::Void("late".into()));
     }
 }
