@@ -1,8 +1,10 @@
 //! Monotonic milliseconds that fit into an atomic.
 
 use std::sync::LazyLock;
-use std::time::Instant;
 
+use tokio::time::Instant;
+
+/// The runtime's clock, which the timers go by: a test that moves it moves both.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// Milliseconds since the process first asked.

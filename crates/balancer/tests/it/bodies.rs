@@ -11,9 +11,9 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 
-use crate::support::{Answer, RawStub, Running, Stub, Wire, read_head, soon};
+use crate::support::{Answer, IDLE_TIMEOUT, RawStub, Running, StandingTime, Stub, Wire, quiet, read_head, soon};
 
 /// Sends every frame of the request back as it comes.
 async fn echo() -> Stub {
@@ -24,6 +24,19 @@ fn refusing(status: StatusCode) -> Answer {
     let mut answer = Stub::text("refused");
     *answer.status_mut() = status;
     answer
+}
+
+/// What is counted, once no more comes: everybody waits, and looking again changes nothing.
+async fn settled(counted: &AtomicUsize) -> usize {
+    let mut before = 0;
+    loop {
+        quiet().await;
+        let now = counted.load(Ordering::SeqCst);
+        if now == before && now > 0 {
+            return now;
+        }
+        before = now;
+    }
 }
 
 #[tokio::test]
@@ -110,11 +123,8 @@ async fn sixty_four_mebibytes_pass_and_only_buffers_of_them_are_held() {
     };
     running.until(stub.address, |target| target.outstanding == 1).await;
     // The stub reads nothing: once no more is taken from the client, all that is held is held somewhere in between.
-    let mut before = usize::MAX;
-    while std::mem::replace(&mut before, sent.load(Ordering::SeqCst)) != sent.load(Ordering::SeqCst) {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    assert!(before < HELD_MAX, "{before} bytes are held for a target that reads nothing");
+    let held = settled(&sent).await;
+    assert!(held < HELD_MAX, "{held} bytes are held for a target that reads nothing");
 
     gate.add_permits(1);
     let (_writer, sum) = soon(sending).await.unwrap();
@@ -146,11 +156,8 @@ async fn a_large_answer_waits_for_a_slow_reader() {
     let running = Running::before(&[&stub]).await;
     let mut wire = running.wire().await;
     wire.request("GET", "/v1/auth", "").await;
-    let mut before = usize::MAX;
-    while std::mem::replace(&mut before, made.load(Ordering::SeqCst)) != made.load(Ordering::SeqCst) || before == 0 {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    assert!(before * BLOCK < 40 * 1024 * 1024, "{before} blocks are held for a client that reads nothing");
+    let held = settled(&made).await;
+    assert!(held * BLOCK < 40 * 1024 * 1024, "{held} blocks are held for a client that reads nothing");
     let reply = wire.reply().await;
     assert_eq!(reply.body.len(), BLOCK * BLOCKS);
     assert!(reply.body.iter().all(|byte| *byte == b'x'));
@@ -193,19 +200,27 @@ async fn with_expect_a_refusal_comes_before_any_of_the_body() {
 
 #[tokio::test]
 async fn a_target_that_does_not_know_expect_gets_its_body_all_the_same() {
-    let stub = RawStub::after_head(|mut stream, head| async move {
-        assert!(head.contains("expect: 100-continue\r\n"), "{head}");
-        let mut body = [0; 4];
-        stream.read_exact(&mut body).await.unwrap();
-        assert_eq!(&body, b"body");
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+    let asked = Arc::new(Notify::new());
+    let heard = asked.clone();
+    let stub = RawStub::after_head(move |mut stream, head| {
+        heard.notify_one();
+        async move {
+            assert!(head.contains("expect: 100-continue\r\n"), "{head}");
+            let mut body = [0; 4];
+            stream.read_exact(&mut body).await.unwrap();
+            assert_eq!(&body, b"body");
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+        }
     })
     .await;
-    let running = Running::with(|config| config.continue_timeout = Duration::from_millis(50)).await;
+    let running = Running::with(|config| config.continue_timeout = Duration::from_secs(10)).await;
     running.register(stub.address).await;
+    let time = StandingTime::new();
     let mut wire = running.wire().await;
     wire.request("POST", "/v1/auth", "expect: 100-continue\r\ncontent-length: 4\r\n").await;
     wire.send("body").await;
+    asked.notified().await;
+    time.pass(Duration::from_secs(10)).await;
     assert_eq!(wire.head().await.unwrap(), "HTTP/1.1 100 Continue\r\n\r\n");
     assert_eq!(wire.reply().await.text(), "ok");
 }
@@ -279,20 +294,26 @@ async fn a_target_that_answers_without_reading_does_not_keep_the_connection() {
 #[tokio::test]
 async fn a_client_that_falls_silent_within_its_body_is_408() {
     let (ended, mut has_ended) = mpsc::channel(1);
+    let (begun, mut has_begun) = mpsc::channel(1);
     let stub = RawStub::after_head(move |mut stream, _| {
-        let ended = ended.clone();
+        let (begun, ended) = (begun.clone(), ended.clone());
         async move {
-            let mut body = Vec::new();
+            let mut body = vec![0; 4];
+            stream.read_exact(&mut body).await.unwrap();
+            begun.send(()).await.unwrap();
             let _ = stream.read_to_end(&mut body).await;
             ended.send(body).await.unwrap();
         }
     })
     .await;
-    let running = Running::with(|config| config.idle_timeout = Duration::from_millis(300)).await;
+    let running = Running::start().await;
     running.register(stub.address).await;
+    let time = StandingTime::new();
     let mut wire = running.wire().await;
     wire.request("POST", "/v1/auth", "content-length: 10\r\n").await;
     wire.send("half").await;
+    soon(has_begun.recv()).await.unwrap();
+    time.pass(IDLE_TIMEOUT).await;
     let reply = wire.reply().await;
     assert_eq!(reply.refusal(), (408, "request_timeout".to_owned()));
     assert_eq!(reply.header("connection"), Some("close"));

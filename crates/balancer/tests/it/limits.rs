@@ -2,53 +2,47 @@
 
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
-
-use crate::support::{Running, Stub};
-
-async fn impatient() -> Running {
-    Running::with(|config| config.idle_timeout = Duration::from_millis(500)).await
-}
+use crate::support::{IDLE_TIMEOUT, Running, StandingTime, Stub};
 
 #[tokio::test]
 async fn an_idle_connection_is_closed_without_a_word() {
-    let running = impatient().await;
+    let running = Running::start().await;
+    let time = StandingTime::new();
     let (mut unused, mut used) = (running.wire().await, running.wire().await);
+    // Both have been accepted then, in their order.
     assert_eq!(used.get("/live").await.status, 200);
+    time.pass(IDLE_TIMEOUT).await;
     unused.closed().await;
     used.closed().await;
 }
 
 #[tokio::test]
 async fn a_connection_within_its_idle_time_is_kept() {
-    let running = Running::with(|config| config.idle_timeout = Duration::from_secs(4)).await;
+    let running = Running::start().await;
+    let time = StandingTime::new();
     let mut wire = running.wire().await;
-    // Together longer than the timeout, each gap far below it: a busy machine may add seconds to one.
     for _ in 0..10 {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        time.pass(IDLE_TIMEOUT - Duration::from_secs(1)).await;
         assert_eq!(wire.get("/live").await.status, 200);
     }
+    time.pass(IDLE_TIMEOUT).await;
+    wire.closed().await;
 }
 
 #[tokio::test]
 async fn a_head_that_dribbles_in_is_408() {
-    let running = impatient().await;
-    let wire = running.wire().await;
-    let (reader, mut writer) = wire.stream.into_split();
-    let dribbling = tokio::spawn(async move {
-        writer.write_all(b"GET /live HTTP/1.1\r\nhost: a\r\nx-slow: ").await.unwrap();
-        // Much oftener than the timeout: what counts is the whole head.
-        while writer.write_all(b"x").await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        writer
-    });
-    let mut answer = Vec::new();
-    let mut reader = tokio::io::BufReader::new(reader);
-    crate::support::soon(tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut answer)).await.unwrap();
-    let answer = String::from_utf8(answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 408 Request Timeout\r\n") && answer.contains("request_timeout"), "{answer}");
-    dribbling.abort();
+    let running = Running::start().await;
+    let time = StandingTime::new();
+    let mut wire = running.wire().await;
+    wire.send("GET /live HTTP/1.1\r\nhost: a\r\nx-slow: ").await;
+    assert_eq!(running.get("/live").await.status, 200, "which comes after it was accepted");
+    // A byte a second: what counts is the whole head.
+    for _ in 0..IDLE_TIMEOUT.as_secs() {
+        wire.send("x").await;
+        time.pass(Duration::from_secs(1)).await;
+    }
+    assert_eq!(wire.reply().await.refusal(), (408, "request_timeout".to_owned()));
+    wire.closed().await;
 }
 
 #[tokio::test]

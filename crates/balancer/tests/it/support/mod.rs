@@ -1,9 +1,11 @@
 //! Stub tasks, a client on the wire, and a balancer between them.
 
 mod stub;
+mod time;
 mod wire;
 
 pub(crate) use stub::{Answer, RawStub, Stub, read_head};
+pub(crate) use time::{StandingTime, quiet};
 pub(crate) use wire::{Reply, Wire};
 
 use std::net::SocketAddr;
@@ -16,6 +18,9 @@ use tokio::time::timeout;
 
 /// Longer than anything takes on the slowest machine: only a test that would hang meets it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// For how long a connection may be idle where a test does not say otherwise: an ALB's default.
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A balancer that serves on a port of its own.
 pub(crate) struct Running {
@@ -104,14 +109,14 @@ impl Running {
     }
 }
 
-/// Waits for a condition that something else brings about.
+/// Waits for a condition that something else brings about. Without a timer: it holds as soon as it does, also where time
+/// stands still.
 pub(crate) async fn eventually(condition: impl Fn() -> bool) {
-    let wait = async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    timeout(PATIENCE, wait).await.expect("the condition never held");
+    let began = std::time::Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < PATIENCE, "the condition never held");
+        tokio::task::yield_now().await;
+    }
 }
 
 /// The future's output, which must come.
