@@ -7,7 +7,7 @@ use super::damage::{damage, end_of};
 use super::error::ImportError;
 use super::label;
 use crate::as_float;
-use crate::result::{Capsule, Phase, PhaseKind, read_capsule, read_intervals};
+use crate::result::{Capsule, Completion, Phase, PhaseKind, read_capsule, read_intervals};
 use crate::run::{Run, Second, Source, SourceKind, Window, WindowRule};
 
 pub(super) fn read(folder: &Path) -> Result<Run, ImportError> {
@@ -16,6 +16,10 @@ pub(super) fn read(folder: &Path) -> Result<Run, ImportError> {
     let recorded = end_of(&series);
     let measured: Vec<&Phase> = measured(&capsule).collect();
     let (window, warning) = match measured.as_slice() {
+        // Ended before its measured phase: what came before is not taken for one.
+        [] if capsule.completion != Completion::Whole => {
+            (Window { from_second: recorded, until_second: recorded, found: WindowRule::WholePhase }, None)
+        }
         [] => {
             let warning = "The run has no measured phase; its figures cover everything that was recorded.";
             (find_window(&series, 0, recorded), Some(warning.to_owned()))

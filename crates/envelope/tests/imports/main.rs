@@ -1,6 +1,7 @@
 //! Reading results: k6's files as k6 wrote them, Datum's own folder, and files that are broken.
 
 mod broken;
+mod interrupted;
 mod k6;
 mod native;
 

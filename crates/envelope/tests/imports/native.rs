@@ -9,7 +9,7 @@ use envelope::result::{
 use envelope::run::{SourceKind, WindowRule};
 use time::{Duration, OffsetDateTime};
 
-fn capsule(phases: Vec<Phase>) -> Capsule {
+pub(crate) fn capsule(phases: Vec<Phase>) -> Capsule {
     let tasks = serde_json::json!({ "auth": 2, "actor": 2, "document": 2 });
     let stack =
         serde_json::json!({ "tasks": tasks, "pools": {}, "task_cpu_units": {}, "settings": {}, "postgres": "15" });
@@ -40,12 +40,12 @@ fn capsule(phases: Vec<Phase>) -> Capsule {
     Capsule { phases, ..serde_json::from_value(capsule).expect("a capsule") }
 }
 
-fn phase(kind: PhaseKind, from_second: u32, until_second: u32) -> Phase {
+pub(crate) fn phase(kind: PhaseKind, from_second: u32, until_second: u32) -> Phase {
     Phase { kind, name: None, from_second, until_second }
 }
 
 /// A second with `requests` answers of `ms` each, a tenth of it in the database, and one failure.
-fn interval(second: u32, requests: u64, ms: u64) -> Interval {
+pub(crate) fn interval(second: u32, requests: u64, ms: u64) -> Interval {
     let record = |count: u64, micros: u64| {
         let mut latencies = Latencies::new();
         (0..count).for_each(|_| latencies.record_micros(micros));

@@ -24,8 +24,11 @@ pub(super) const SINGLE_IDENTITY: Rule = Rule {
             a single user are measured instead of the system.",
     section: SectionKind::Conclusion,
     evaluate: |facts| {
-        let shared =
-            |run: &Run| run.capsule.as_ref().is_some_and(|capsule| capsule.identities <= 1 && has_many_users(run));
+        // Where nothing was measured, few had begun; that it says nothing is said already.
+        let shared = |run: &Run| {
+            let identities = run.capsule.as_ref().map(|capsule| capsule.identities);
+            identities.is_some_and(|identities| identities <= 1) && has_many_users(run) && run.seconds.is_some()
+        };
         let sentence =
             |names: String| void(format!("{} had a single identity for all virtual users: void.", capitalised(&names)));
         facts.names_of(shared).map(sentence).into_iter().collect()
@@ -108,7 +111,8 @@ pub(super) const RUN_INTERRUPTED: Rule = Rule {
     evaluate: |facts| {
         let mut said = Vec::new();
         for (run, name) in facts.runs_with_names() {
-            if completion(run) == Some(Completion::Interrupted) {
+            // Before anything was measured: then it is void, and that is why.
+            if completion(run) == Some(Completion::Interrupted) && run.seconds.is_some() {
                 let seconds = run
                     .seconds
                     .map_or_else(String::new, |seconds| format!(" after {} of measuring", format::seconds(seconds)));
