@@ -9,3 +9,5 @@ pub mod run;
 pub mod scenario;
 mod user;
 pub mod verify;
+
+pub use client::{Trust, TrustError, check_target};

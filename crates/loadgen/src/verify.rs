@@ -1,16 +1,17 @@
 //! Whether a target answers rightly at all, asked before it is loaded: a broken target can be very fast.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use envelope::result::Failure;
 use http::StatusCode;
 use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use crate::client::{Answer, Client, Prepared, Target};
+use crate::client::{Answer, Client, Prepared, Target, Trust};
 use crate::dataset::Identity;
 use crate::run::Timeouts;
-use crate::user::{Payloads, Requests, describe};
+use crate::user::{Payloads, Requests};
 
 /// What a check that passed says.
 pub const OK: &str = "ok";
@@ -18,17 +19,41 @@ pub const OK: &str = "ok";
 /// Size of the file that is uploaded and downloaded again.
 const FILE_BYTES: usize = 10_000;
 
+/// How long a target may take. A slow one is no reason not to measure; one that hangs is, and nobody should wait for each check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// For one check, the connection included.
+    pub check: Duration,
+    /// For all of them together.
+    pub all: Duration,
+}
+
+impl Default for Patience {
+    /// 10 s and 30 s: the answers asked for here take milliseconds, a hash half a second on a small task.
+    fn default() -> Self {
+        Self { check: Duration::from_secs(10), all: Duration::from_secs(30) }
+    }
+}
+
 /// One journey through the API, each step checked: `register`, `duplicate-refused`, `login`, `wrong-password-refused`,
 /// `get-user`, `no-token-refused`, `upload`, `download`. Says for each [`OK`] or what was wrong; steps that need an earlier one
 /// that failed say so. `tag` makes the account this call's own.
-pub async fn verify(target: &Url, tag: &str, timeouts: Timeouts) -> BTreeMap<String, String> {
-    let target = match Target::new(target) {
+pub async fn verify(target: &Url, trust: &Trust, tag: &str, patience: Patience) -> BTreeMap<String, String> {
+    let target = match Target::new(target, trust) {
         Ok(target) => target,
         Err(error) => return [("target".to_owned(), error.to_string())].into(),
     };
     let identity =
         Identity { email: format!("verify.{tag}@load.datum.example"), password: format!("verified before {tag}") };
-    let journey = Journey { requests: Requests::new(&target), client: Client::new(target, timeouts), identity };
+    // What a check may take is bounded here, whatever it waits for.
+    let timeouts = Timeouts { connect: patience.all, request: patience.all, ..Timeouts::default() };
+    let journey = Journey {
+        requests: Requests::new(&target),
+        client: Client::new(target, timeouts),
+        identity,
+        patience,
+        until: Instant::now() + patience.all,
+    };
     journey
         .walk()
         .await
@@ -53,6 +78,9 @@ struct Journey {
     client: Client,
     requests: Requests,
     identity: Identity,
+    patience: Patience,
+    /// When all patience is over.
+    until: Instant,
 }
 
 impl Journey {
@@ -85,7 +113,16 @@ impl Journey {
     }
 
     async fn send(&mut self, request: Prepared) -> Checked<Answer> {
-        self.client.send(request).await.map_err(|failure: Failure| describe(&failure))
+        let now = Instant::now();
+        if now >= self.until {
+            return Err(format!("not asked: the {} s for all checks were over", self.patience.all.as_secs_f64()));
+        }
+        let until = self.until.min(now + self.patience.check);
+        if let Ok(answered) = timeout_at(until, self.client.send(request)).await {
+            return answered.map_err(|failure| self.client.describe(&failure));
+        }
+        self.client.forget_connection();
+        Err(format!("no answer within {:.0} s", (until - now).as_secs_f64()))
     }
 
     fn body(&self) -> Value {

@@ -1,10 +1,14 @@
 //! What can be typed after `datum bench`.
 #![allow(clippy::doc_markdown, reason = "clap prints these comments as help")]
 
+use std::num::IntErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{RangedI64ValueParser, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::{Args, Subcommand, ValueEnum};
+use loadgen::scenario::MAX_VUS;
 use stack::cpu_quota::TaskCpu;
 use url::Url;
 
@@ -56,7 +60,7 @@ pub(crate) enum Experiment {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LoadArgs {
     /// Virtual users (closed model)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = virtual_users(1))]
     pub(crate) vus: Option<u32>,
     /// Arrivals a second (open model)
     #[arg(long, value_name = "R", value_parser = parse_rate, conflicts_with = "vus")]
@@ -76,9 +80,22 @@ pub(crate) struct LoadArgs {
     /// Users put into the database before the run; a system elsewhere must have them already (`datum populate`)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) users: Option<u64>,
+    #[command(flatten)]
+    pub(crate) seed: SeedArg,
+}
+
+/// What random choices follow from.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct SeedArg {
     /// Seed of all random choices
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+impl Default for SeedArg {
+    fn default() -> Self {
+        Self { seed: 1 }
+    }
 }
 
 /// Who sends the requests.
@@ -103,35 +120,57 @@ pub(crate) enum DriverName {
 /// What is loaded.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SystemArgs {
-    /// Load a system that runs already, instead of one of this machine that is started for the run
-    #[arg(long, value_name = "URL", conflicts_with_all = ["tasks", "task_cpu", "set", "pool_max", "pool_min", "database_url"])]
-    pub(crate) target: Option<Url>,
+    #[command(flatten)]
+    pub(crate) elsewhere: TargetArgs,
     /// Tasks per service: a number for all, or SERVICE=NUMBER for one; may be repeated and mixed [default: 1]
-    #[arg(long, value_name = "N | SERVICE=N", value_delimiter = ',', value_parser = parse_tasks)]
+    #[arg(
+        long, value_name = "N | SERVICE=N", value_delimiter = ',', value_parser = parse_tasks, conflicts_with = "target"
+    )]
     pub(crate) tasks: Vec<TasksFor>,
-    /// CPU of each task in Fargate's units (256 = a quarter of a vCPU); unset: the whole machine
-    #[arg(long, value_name = "UNITS")]
-    pub(crate) task_cpu: Option<TaskCpu>,
-    /// Most database connections of a task (DB_POOL_MAX)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) pool_max: Option<u32>,
-    /// Database connections that a task keeps (DB_POOL_MIN)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
-    pub(crate) pool_min: Option<u32>,
-    /// Pass a variable to every task; may be repeated (`datum task auth --help` lists them)
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
-    pub(crate) set: Vec<(String, String)>,
+    #[command(flatten)]
+    pub(crate) size: TaskSizeArgs,
     /// Use this database (an administrator's URL) instead of an own PostgreSQL. What the run writes stays in it
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with = "target")]
     pub(crate) database_url: Option<String>,
 }
 
+/// A system that runs already.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct TargetArgs {
+    /// Load a system that runs already, instead of one of this machine that is started for the run
+    #[arg(long, value_name = "URL", value_parser = TargetParser)]
+    pub(crate) target: Option<Url>,
+    /// Certificates (PEM) that an https target's must be signed by, instead of those that the machine trusts
+    #[arg(long, value_name = "FILE", requires = "target")]
+    pub(crate) target_ca: Option<PathBuf>,
+}
+
+/// What each task of an own system has.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct TaskSizeArgs {
+    /// CPU of each task in Fargate's units (256 = a quarter of a vCPU); unset: the whole machine
+    #[arg(long, value_name = "UNITS", conflicts_with = "target")]
+    pub(crate) task_cpu: Option<TaskCpu>,
+    /// Most database connections of a task (DB_POOL_MAX)
+    #[arg(
+        long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "target"
+    )]
+    pub(crate) pool_max: Option<u32>,
+    /// Database connections that a task keeps (DB_POOL_MIN)
+    #[arg(
+        long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000), conflicts_with = "target"
+    )]
+    pub(crate) pool_min: Option<u32>,
+    /// Pass a variable to every task; may be repeated (`datum task auth --help` lists them)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable, conflicts_with = "target")]
+    pub(crate) set: Vec<(String, String)>,
+}
+
 /// What is kept.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ResultArgs {
-    /// Folder of the results
-    #[arg(long, value_name = "FOLDER", default_value = DEFAULT_OUT)]
-    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) out: OutArg,
     /// What the run is for, for reports of several: `steady state`, `exploratory`, …
     #[arg(long, value_name = "TEXT")]
     pub(crate) role: Option<String>,
@@ -140,9 +179,17 @@ pub(crate) struct ResultArgs {
     pub(crate) label: Option<String>,
 }
 
-impl Default for ResultArgs {
+/// Where it is kept.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct OutArg {
+    /// Folder of the results
+    #[arg(long = "out", id = "out", value_name = "FOLDER", default_value = DEFAULT_OUT)]
+    pub(crate) folder: PathBuf,
+}
+
+impl Default for OutArg {
     fn default() -> Self {
-        Self { out: DEFAULT_OUT.into(), role: None, label: None }
+        Self { folder: DEFAULT_OUT.into() }
     }
 }
 
@@ -195,27 +242,14 @@ pub(crate) struct CapacityArgs {
     /// Users put into the database before
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) users: Option<u64>,
-    /// Seed of all random choices
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// CPU of each task in Fargate's units
-    #[arg(long, value_name = "UNITS")]
-    pub(crate) task_cpu: Option<TaskCpu>,
-    /// Most database connections of a task
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) pool_max: Option<u32>,
-    /// Database connections that a task keeps
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
-    pub(crate) pool_min: Option<u32>,
-    /// Pass a variable to every task; may be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
-    pub(crate) set: Vec<(String, String)>,
-    /// Load a system that runs already; it has as many tasks as it has
-    #[arg(long, value_name = "URL", conflicts_with_all = ["task_cpu", "pool_max", "pool_min", "set"])]
-    pub(crate) target: Option<Url>,
-    /// Folder of the results
-    #[arg(long, value_name = "FOLDER", default_value = DEFAULT_OUT)]
-    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) seed: SeedArg,
+    #[command(flatten)]
+    pub(crate) size: TaskSizeArgs,
+    #[command(flatten)]
+    pub(crate) elsewhere: TargetArgs,
+    #[command(flatten)]
+    pub(crate) out: OutArg,
 }
 
 /// Task counts from one to another, both included.
@@ -231,7 +265,7 @@ pub(crate) struct Phase4Args {
     #[arg(long)]
     pub(crate) short: bool,
     /// Virtual users
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = virtual_users(2))]
     pub(crate) vus: u32,
     /// CPU of each task in Fargate's units
     #[arg(long, value_name = "UNITS", default_value = "512")]
@@ -245,14 +279,12 @@ pub(crate) struct Phase4Args {
     /// Pool of the three steady runs
     #[arg(long, value_name = "MAX/MIN", value_parser = parse_pool, default_value = "14/5")]
     pub(crate) steady_pool: PoolArg,
-    /// Seed of all random choices
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) seed: SeedArg,
     #[command(flatten)]
     pub(crate) driver: DriverArgs,
-    /// Folder of the results
-    #[arg(long, value_name = "FOLDER", default_value = DEFAULT_OUT)]
-    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) out: OutArg,
 }
 
 /// A pool's size as it is typed: `14/5`.
@@ -273,9 +305,8 @@ pub(crate) struct SelftestArgs {
     /// Length of each measured phase
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "15s")]
     pub(crate) duration: u32,
-    /// Folder of the results
-    #[arg(long, value_name = "FOLDER", default_value = DEFAULT_OUT)]
-    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) out: OutArg,
 }
 
 #[derive(Debug, Subcommand)]
@@ -292,7 +323,7 @@ pub(crate) struct CheckDriversArgs {
     #[arg(default_value = "baseline-mix")]
     pub(crate) scenario: String,
     /// Virtual users
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20)]
+    #[arg(long, value_name = "N", value_parser = virtual_users(1), default_value_t = 20)]
     pub(crate) vus: u32,
     /// Think time in seconds, the same after each request
     #[arg(long, value_name = "SECONDS", value_parser = parse_think_time, default_value = "0.2")]
@@ -314,9 +345,8 @@ pub(crate) struct CheckDriversArgs {
     pub(crate) wrk: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) system: SystemArgs,
-    /// Folder of the results
-    #[arg(long, value_name = "FOLDER", default_value = DEFAULT_OUT)]
-    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) out: OutArg,
 }
 
 #[derive(Debug, Args)]
@@ -327,14 +357,14 @@ pub(crate) struct CheckFreezeArgs {
     /// Length of each measured phase
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "20s")]
     pub(crate) duration: u32,
-    /// Folder of the results
-    #[arg(long, value_name = "FOLDER", default_value = DEFAULT_OUT)]
-    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) out: OutArg,
 }
 
 /// Whole seconds, with or without a unit: `90`, `90s`, `3m`, `1h`.
 fn parse_seconds(text: &str) -> Result<u32, String> {
     let wrong = || format!("`{text}` is no time: write 90, 90s, 3m or 1h");
+    let too_long = || format!("`{text}` is longer than a day");
     let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
         Some(at) => text.split_at(at),
         None => (text, "s"),
@@ -345,13 +375,51 @@ fn parse_seconds(text: &str) -> Result<u32, String> {
         "h" => 3_600,
         _ => return Err(wrong()),
     };
-    let number: u32 = number.parse().map_err(|_| wrong())?;
+    // Digits alone can only be wrong by being too many.
+    let number = number.parse::<u32>();
+    let number =
+        number.map_err(|error| if matches!(error.kind(), IntErrorKind::PosOverflow) { too_long() } else { wrong() })?;
     let seconds = number.checked_mul(factor).filter(|seconds| Duration::from_secs(u64::from(*seconds)) <= LONGEST);
-    seconds.ok_or_else(|| format!("`{text}` is longer than a day"))
+    seconds.ok_or_else(too_long)
 }
 
 /// The longest phase.
 const LONGEST: Duration = Duration::from_hours(24);
+
+/// As many virtual users as one driver can have.
+fn virtual_users(least: i64) -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(least..=i64::from(MAX_VUS))
+}
+
+/// The address of a target. A refusal does not repeat it, as clap's own would: somebody's password may be in it.
+#[derive(Debug, Clone, Copy)]
+struct TargetParser;
+
+impl TypedValueParser for TargetParser {
+    type Value = Url;
+
+    fn parse_ref(
+        &self,
+        _: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<Self::Value, clap::Error> {
+        let target = value.to_str().ok_or_else(|| "it is no text".to_owned()).and_then(parse_target);
+        target.map_err(|reason| {
+            clap::Error::raw(
+                ErrorKind::ValueValidation,
+                format!(
+                    "the address after --target cannot be loaded: {reason}\n\nFor more information, try '--help'.\n"
+                ),
+            )
+        })
+    }
+}
+
+fn parse_target(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    loadgen::check_target(&url).map(|()| url)
+}
 
 fn parse_rate(text: &str) -> Result<f64, String> {
     let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
@@ -426,6 +494,38 @@ mod tests {
             let arguments = [&["smoke", "--target", "http://example.com"][..], &option].concat();
             assert!(bench(&arguments).is_err(), "{option:?} was accepted");
         }
+        // It has the tasks that it has, and that is what the number says.
+        let capacity = ["capacity", "--slo", "p95<250ms", "--target", "http://example.com"];
+        assert!(bench(&[&capacity[..], &["--tasks", "2"]].concat()).is_ok());
+        assert!(bench(&[&capacity[..], &["--pool-min", "2"]].concat()).is_err());
+    }
+
+    #[test]
+    fn a_target_is_checked_when_it_is_typed_and_its_password_is_not_repeated() {
+        let refusal = |target: &str| bench(&["smoke", "--target", target]).expect_err(target).to_string();
+        for (target, reason) in [
+            ("http://me:hunter2@example.com", "no credentials"),
+            ("http://me:hunter2@example.com:99999", "port"),
+            ("ftp://example.com", "http or https"),
+            ("http://example.com/?token=hunter2", "query"),
+            ("example.com", "relative URL"),
+        ] {
+            let refusal = refusal(target);
+            assert!(refusal.contains(reason) && refusal.contains("--target"), "{target}: {refusal}");
+            assert!(!refusal.contains("hunter2"), "{refusal}");
+        }
+        assert!(bench(&["smoke", "--target-ca", "ca.pem"]).is_err(), "of what target?");
+        assert!(bench(&["smoke", "--target", "https://example.com", "--target-ca", "ca.pem"]).is_ok());
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_possible() {
+        let vus = bench(&["smoke", "--vus", "50001"]).expect_err("refused").to_string();
+        assert!(vus.contains("1..=50000"), "{vus}");
+        for text in ["25h", "99999999999", "99999999999h", "4294967295m"] {
+            assert!(parse_seconds(text).expect_err(text).contains("longer than a day"), "{text}");
+        }
+        assert!(parse_seconds("h").expect_err("no number").contains("is no time"));
     }
 
     #[test]

@@ -115,13 +115,15 @@ pub(super) fn id(at: OffsetDateTime, scenario: &str, label: Option<&str>) -> Str
 }
 
 #[cfg(test)]
-mod tests {
-    use envelope::result::{GeneratorUse, Load, ProcessUse};
+pub(super) mod testing {
+    //! A capsule to try things with.
+
+    use envelope::result::GeneratorUse;
     use time::macros::datetime;
 
     use super::*;
 
-    fn machine() -> Machine {
+    pub(super) fn machine() -> Machine {
         Machine { kernel: "Linux 6".into(), cpu_model: "x".into(), cpus: 2, memory_bytes: 1 }
     }
 
@@ -138,7 +140,7 @@ mod tests {
         }
     }
 
-    fn facts(scenario: &Scenario) -> Facts<'_> {
+    pub(super) fn facts(scenario: &Scenario) -> Facts<'_> {
         Facts {
             id: "x".into(),
             role: Some("steady state".into()),
@@ -156,6 +158,19 @@ mod tests {
             broke: None,
         }
     }
+
+    pub(in crate::bench) fn capsule(scenario: &Scenario) -> Capsule {
+        super::capsule(facts(scenario))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use envelope::result::{Load, ProcessUse};
+    use time::macros::datetime;
+
+    use super::testing::{facts, machine};
+    use super::*;
 
     #[test]
     fn everything_that_is_known_is_in_it() {

@@ -2,29 +2,29 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use envelope::report::document::{Standing, Verdict};
-use envelope::result::Completion;
+use envelope::result::{Completion, PhaseKind};
 use envelope::run::{LatencySummary, Run};
 use envelope::statistics::ErrorRate;
 
 use super::describe::percent;
 use super::error::BenchError;
 use super::progress::millis;
-use super::report::{self, Written};
+use super::report::{self, Built, Written};
 use super::run::Finished;
 use crate::terminal::say;
 
 /// Everything about one run.
-pub(super) fn show(finished: &Finished, written: &Written) {
-    show_completion(finished);
-    for run in &written.runs {
+pub(super) fn show(finished: &Finished, built: &Built) {
+    say("");
+    for run in &built.runs {
         show_figures(run);
     }
-    show_verdict(&written.document.verdict);
+    // That it was ended early, or broke, is one of the verdict's reasons.
+    show_verdict(&built.document.verdict);
     for warning in &finished.capsule.warnings {
         say(format_args!("warning       {warning}"));
     }
     say(format_args!("result        {}", finished.folder.display()));
-    show_paths(written);
 }
 
 /// The figures alone, of one run among several.
@@ -39,21 +39,27 @@ pub(super) fn show_briefly(finished: &Finished) -> Result<(), BenchError> {
 
 fn show_completion(finished: &Finished) {
     say("");
+    let measured = finished.capsule.phases.iter().any(|phase| phase.kind == PhaseKind::Measure);
     match finished.capsule.completion {
         Completion::Whole => {}
-        Completion::Interrupted => say("INTERRUPTED   the figures are of what was measured until then"),
+        Completion::Interrupted if measured => say("INTERRUPTED   the figures are of what was measured until then"),
+        // It is void, and why is said there.
+        Completion::Interrupted => {}
         Completion::Failed => say("FAILED        the run did not come to its end"),
     }
 }
 
 fn show_figures(run: &Run) {
+    if run.requests == 0 {
+        return;
+    }
     say(figures(run));
     say(errors(run));
 }
 
 /// What several runs say together.
-pub(super) fn show_together(written: &Written) {
-    let rows = written.runs.iter().map(|run| {
+pub(super) fn show_together(built: &Built) {
+    let rows = built.runs.iter().map(|run| {
         vec![
             run.label.clone(),
             run.role.clone().unwrap_or_default(),
@@ -66,8 +72,7 @@ pub(super) fn show_together(written: &Written) {
         ]
     });
     say(table(["RUN", "ROLE", "TASKS", "REQ/S", "P50", "P95", "P99", "ERRORS"], rows));
-    show_verdict(&written.document.verdict);
-    show_paths(written);
+    show_verdict(&built.document.verdict);
 }
 
 fn show_verdict(verdict: &Verdict) {
@@ -83,7 +88,8 @@ fn show_verdict(verdict: &Verdict) {
     say(format_args!("verdict       {standing}: {}", verdict.headline));
 }
 
-fn show_paths(written: &Written) {
+/// Where the report is.
+pub(super) fn show_paths(written: &Written) {
     say(format_args!("report        {}\n              {}", written.markdown.display(), written.html.display()));
 }
 

@@ -16,6 +16,7 @@ mod machine;
 mod operator;
 mod populate;
 mod progress;
+mod recording;
 mod report;
 mod run;
 mod session;
@@ -36,7 +37,8 @@ use crate::terminal::{complain, say};
 const LAST_STEPS: Duration = Duration::from_secs(3);
 
 /// Runs what was typed to its end. Beside the codes of every command: 65 the result is void, 69 the target does not answer
-/// as it must, 130 ended early by Ctrl-C.
+/// as it must, 73 nothing can be written where results should go, 74 a result could not be written to its end, 130 ended early
+/// by Ctrl-C.
 pub(crate) fn run(args: &BenchArgs) -> ExitCode {
     if args.list {
         return experiments::list::list();

@@ -17,10 +17,14 @@ use super::error::BenchError;
 const MARKDOWN: &str = "report.md";
 const HTML: &str = "report.html";
 
-/// A report that was written.
-pub(super) struct Written {
+/// A report that is not written yet: where it cannot be, it can still be shown.
+pub(super) struct Built {
     pub(super) runs: Vec<Run>,
     pub(super) document: Document,
+}
+
+/// Where a report was written.
+pub(super) struct Written {
     pub(super) markdown: PathBuf,
     pub(super) html: PathBuf,
 }
@@ -32,6 +36,7 @@ pub(super) fn read(folder: &Path) -> Result<Run, BenchError> {
 
 /// A new folder for several results and what they say together.
 pub(super) fn new_set(out: &Path, name: &str) -> Result<PathBuf, BenchError> {
+    super::run::prove_writable(out)?;
     super::run::new_folder(out, &capsule::id(SystemClock.now(), name, None))
 }
 
@@ -49,25 +54,32 @@ pub(super) fn measured_latencies(folder: &Path, capsule: &Capsule) -> Result<Lat
     Ok(latencies)
 }
 
-/// Writes the report of these results into a folder.
-pub(super) fn write(results: &[PathBuf], into: &Path) -> Result<Written, BenchError> {
-    write_with(results, into, &Options::default())
+/// The report of these results.
+pub(super) fn build(results: &[PathBuf]) -> Result<Built, BenchError> {
+    build_with(results, &Options::default())
 }
 
 /// The same with the reference's figures beside them.
-pub(super) fn write_beside_reference(results: &[PathBuf], into: &Path) -> Result<Written, BenchError> {
-    write_with(results, into, &Options { reference: Some(PHASE_4), ..Options::default() })
+pub(super) fn build_beside_reference(results: &[PathBuf]) -> Result<Built, BenchError> {
+    build_with(results, &Options { reference: Some(PHASE_4), ..Options::default() })
 }
 
 /// The same with anything that a report can have beside its runs.
-pub(super) fn write_with(results: &[PathBuf], into: &Path, options: &Options) -> Result<Written, BenchError> {
+pub(super) fn build_with(results: &[PathBuf], options: &Options) -> Result<Built, BenchError> {
     let runs = results.iter().map(|result| read(result)).collect::<Result<Vec<_>, _>>()?;
     let document = report::build(&runs, options);
-    fs::create_dir_all(into).map_err(BenchError::io(into))?;
-    let (markdown, html) = (into.join(MARKDOWN), into.join(HTML));
-    fs::write(&markdown, report::markdown(&document)).map_err(BenchError::io(&markdown))?;
-    fs::write(&html, report::html(&document)).map_err(BenchError::io(&html))?;
-    Ok(Written { runs, document, markdown, html })
+    Ok(Built { runs, document })
+}
+
+impl Built {
+    /// Writes it into a folder.
+    pub(super) fn write(&self, into: &Path) -> Result<Written, BenchError> {
+        fs::create_dir_all(into).map_err(BenchError::io(into))?;
+        let (markdown, html) = (into.join(MARKDOWN), into.join(HTML));
+        fs::write(&markdown, report::markdown(&self.document)).map_err(BenchError::io(&markdown))?;
+        fs::write(&html, report::html(&self.document)).map_err(BenchError::io(&html))?;
+        Ok(Written { markdown, html })
+    }
 }
 
 /// The ids of the rules that spoke in the report of one result.

@@ -2,31 +2,34 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use envelope::result::{Capsule, Dataset, IntervalWriter, Target, write_capsule};
-use loadgen::run::{Event, Outcome, Plan, Timeouts};
-use loadgen::scenario::{Identities, Scenario, Schedule};
-use loadgen::verify::OK;
+use envelope::result::{Capsule, Dataset, FolderError, Target, copy_intervals, write_capsule};
+use loadgen::Trust;
+use loadgen::run::Plan;
+use loadgen::scenario::{Identities, Scenario};
+use loadgen::verify::{OK, Patience};
 use service_kit::clock::{Clock, SystemClock};
 use time::OffsetDateTime;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::capsule::{self, Facts};
-use super::drivers::Driver;
+use super::drivers::{Driven, Driver};
 use super::error::BenchError;
 use super::machine::this_machine;
 use super::operator::Operator;
-use super::progress::Progress;
-use super::system::{CpuWatch, OwnStack};
-use super::{command_line, populate};
+use super::recording::Recording;
+use super::system::{CpuWatch, Elsewhere, OwnStack};
+use super::{command_line, headline, populate};
 use crate::terminal::say;
 use crate::terminal::screen::seconds;
 
 /// Events that may wait while the last one is written: a second each.
 const EVENTS_WAITING: usize = 64;
+/// What a folder must at least take. The capsule's room is reserved when the run begins.
+const PROBE_BYTES: usize = 64 * 1024;
 
 /// What is to be run.
 #[derive(Debug, Clone)]
@@ -43,12 +46,19 @@ pub(super) struct RunSpec {
     pub(super) out: PathBuf,
 }
 
+impl RunSpec {
+    /// By Datum's own driver, with seed 1, without a dataset, a role or a label.
+    pub(super) fn new(scenario: Scenario, out: &Path) -> Self {
+        Self { scenario, driver: Driver::Native, users: None, seed: 1, role: None, label: None, out: out.to_owned() }
+    }
+}
+
 /// What is loaded.
 pub(super) enum LoadTarget<'a> {
     /// A system of this machine.
     Own(&'a mut OwnStack),
     /// One elsewhere.
-    Elsewhere(&'a Url),
+    Elsewhere(&'a Elsewhere),
 }
 
 /// A run with its result.
@@ -75,7 +85,7 @@ pub(super) async fn run_observed(
     let url = target.url()?;
     let now = SystemClock.now();
     // A target that hangs would keep whoever wants to end waiting for every check's timeout.
-    let verified = operator.stop().run_until_cancelled(Box::pin(verify(&url, &tag(now)))).await;
+    let verified = operator.stop().run_until_cancelled(Box::pin(verify(&url, &target, &tag(now)))).await;
     let verified = verified.ok_or(BenchError::Interrupted)??;
     let dataset = dataset(spec, &target, operator).await?;
     if operator.wants_stop() {
@@ -84,6 +94,9 @@ pub(super) async fn run_observed(
 
     let mut plan = Plan::new(spec.scenario.clone(), url.clone(), spec.seed, tag(now));
     plan.dataset.clone_from(&dataset);
+    if let LoadTarget::Elsewhere(elsewhere) = &target {
+        plan.trust = elsewhere.trust().clone();
+    }
     let cpu = match &target {
         LoadTarget::Own(stack) => {
             let status = stack.status().await;
@@ -92,17 +105,20 @@ pub(super) async fn run_observed(
         LoadTarget::Elsewhere(_) => None,
     };
     let folder = new_folder(&spec.out, &capsule::id(now, &spec.scenario.name, spec.label.as_deref()))?;
-    let mut recording = Recording::new(spec, &folder, cpu, on_second)?;
+    let nothing_yet = |error: FolderError| {
+        let _ = fs::remove_dir_all(&folder);
+        error
+    };
+    let mut recording = Recording::new(spec, &folder, cpu, on_second).map_err(nothing_yet)?;
     let loaded = load(spec, &plan, &mut target, &mut recording, operator).await;
-    recording.progress.end();
-    if !recording.began {
+    recording.end();
+    if loaded.is_err() && !recording.began() {
         // No request of the scenario was sent: there is no result, and no folder of one.
         let _ = fs::remove_dir_all(&folder);
     }
-    let (outcome, broke) = loaded?;
-    if let Some(failed) = recording.failed.take() {
-        return Err(failed);
-    }
+    let (Driven { outcome, unwritten }, broke) = loaded?;
+    let unwritten = recording.failed.take().or(unwritten).map(|error| error.to_string());
+    let broke = unwritten.as_ref().map(|cause| format!("The record could not be written: {cause}.")).or(broke);
 
     let warnings = target.warnings().await;
     let capsule = capsule::capsule(Facts {
@@ -121,8 +137,28 @@ pub(super) async fn run_observed(
         warnings,
         broke,
     });
-    write_capsule(&folder, &capsule)?;
-    Ok(Finished { folder, capsule })
+    let in_a_line = recording.in_a_line();
+    let written = write_capsule(&folder, &capsule);
+    let cause = unwritten.or_else(|| written.as_ref().err().map(ToString::to_string));
+    let Some(cause) = cause else {
+        return Ok(Finished { folder, capsule });
+    };
+    let kept = if written.is_ok() { Some(folder) } else { kept_elsewhere(&folder, &capsule) };
+    let kept = kept.map(|folder| Finished { folder, capsule });
+    // Nobody else shows it: the run ends here with an error.
+    let shown = kept.as_ref().map(headline::show_briefly);
+    if !matches!(shown, Some(Ok(()))) {
+        say(in_a_line);
+    }
+    Err(BenchError::Unwritten { cause, kept: kept.map(|finished| finished.folder) })
+}
+
+/// A copy of a result whose own folder takes no capsule any more; none where the temporary folder takes none either.
+fn kept_elsewhere(folder: &Path, capsule: &Capsule) -> Option<PathBuf> {
+    let copy = tempfile::Builder::new().prefix("datum-result-").tempdir().ok()?;
+    copy_intervals(folder, copy.path()).ok()?;
+    write_capsule(copy.path(), capsule).ok()?;
+    Some(copy.keep())
 }
 
 /// Sends the load: what it left, and why the target broke on the way, if it did.
@@ -132,7 +168,7 @@ async fn load(
     target: &mut LoadTarget<'_>,
     recording: &mut Recording<'_>,
     operator: &Operator,
-) -> Result<(Outcome, Option<String>), BenchError> {
+) -> Result<(Driven, Option<String>), BenchError> {
     let (sender, mut events) = mpsc::channel(EVENTS_WAITING);
     let stop = operator.stop().child_token();
     let folder = recording.folder;
@@ -160,73 +196,12 @@ async fn load(
     outcome.map(|outcome| (outcome, broke))
 }
 
-/// What is written and shown while the load goes on.
-struct Recording<'a> {
-    folder: &'a Path,
-    writer: IntervalWriter,
-    schedule: Schedule,
-    progress: Progress,
-    cpu: Option<CpuWatch>,
-    on_second: &'a mut dyn FnMut(u32),
-    began: bool,
-    failed: Option<BenchError>,
-}
-
-impl<'a> Recording<'a> {
-    fn new(
-        spec: &RunSpec,
-        folder: &'a Path,
-        cpu: Option<CpuWatch>,
-        on_second: &'a mut dyn FnMut(u32),
-    ) -> Result<Self, BenchError> {
-        let schedule = spec.scenario.schedule();
-        Ok(Self {
-            folder,
-            writer: IntervalWriter::create(folder)?,
-            progress: Progress::new(schedule.clone()),
-            schedule,
-            cpu,
-            on_second,
-            began: false,
-            failed: None,
-        })
-    }
-
-    /// An error ends the run: seconds that are not on disk are no result.
-    fn take(&mut self, event: Event, stop: &CancellationToken) {
-        match event {
-            Event::SetUp { ready, of } => self.progress.set_up(ready, of),
-            Event::Began { .. } => self.began = true,
-            Event::Interval(interval) => {
-                self.look(interval.second);
-                self.progress.second(&interval);
-                if self.failed.is_none()
-                    && let Err(error) = self.writer.append(&interval)
-                {
-                    self.failed = Some(error.into());
-                    stop.cancel();
-                }
-                (self.on_second)(interval.second);
-            }
-        }
-    }
-
-    /// From the end of the last second before the measured phase to the end of its last one.
-    fn look(&mut self, second: u32) {
-        if (self.schedule.is_measured(second + 1) || self.schedule.is_measured(second))
-            && let Some(cpu) = &mut self.cpu
-        {
-            cpu.look();
-        }
-    }
-}
-
 impl LoadTarget<'_> {
     /// The same for another run.
     pub(super) fn again(&mut self) -> LoadTarget<'_> {
         match self {
             Self::Own(stack) => LoadTarget::Own(stack),
-            Self::Elsewhere(url) => LoadTarget::Elsewhere(url),
+            Self::Elsewhere(elsewhere) => LoadTarget::Elsewhere(elsewhere),
         }
     }
 
@@ -234,7 +209,7 @@ impl LoadTarget<'_> {
     pub(super) fn url(&self) -> Result<Url, BenchError> {
         match self {
             Self::Own(stack) => Url::parse(stack.base_url()).map_err(|error| BenchError::Usage(error.to_string())),
-            Self::Elsewhere(url) => Ok((*url).clone()),
+            Self::Elsewhere(elsewhere) => Ok(elsewhere.url().clone()),
         }
     }
 
@@ -271,9 +246,13 @@ impl LoadTarget<'_> {
 }
 
 /// Nothing is put under load that does not answer rightly: fast errors would look like speed.
-async fn verify(url: &Url, tag: &str) -> Result<BTreeMap<String, String>, BenchError> {
+async fn verify(url: &Url, target: &LoadTarget<'_>, tag: &str) -> Result<BTreeMap<String, String>, BenchError> {
+    let trust = match target {
+        LoadTarget::Own(_) => Trust::default(),
+        LoadTarget::Elsewhere(elsewhere) => elsewhere.trust().clone(),
+    };
     let began = tokio::time::Instant::now();
-    let verified = loadgen::verify::verify(url, tag, Timeouts::default()).await;
+    let verified = loadgen::verify::verify(url, &trust, tag, Patience::default()).await;
     let wrong: Vec<(String, String)> = verified
         .iter()
         .filter(|(_, outcome)| *outcome != OK)
@@ -309,6 +288,15 @@ fn tag(at: OffsetDateTime) -> String {
     format!("b{:x}", at.unix_timestamp_nanos() / 1_000_000)
 }
 
+/// Makes sure that a folder can be made and written into, before anything is started for what is to be written there.
+pub(super) fn prove_writable(out: &Path) -> Result<(), BenchError> {
+    let refused = |source| BenchError::Out { path: out.to_owned(), source };
+    fs::create_dir_all(out).map_err(refused)?;
+    let mut probe = tempfile::Builder::new().prefix(".datum-").tempfile_in(out).map_err(refused)?;
+    // A full disk still makes empty files.
+    probe.write_all(&vec![0; PROBE_BYTES]).and_then(|()| probe.as_file().sync_all()).map_err(refused)
+}
+
 /// A folder that was not there. Two runs may begin in one second.
 pub(super) fn new_folder(out: &Path, id: &str) -> Result<PathBuf, BenchError> {
     fs::create_dir_all(out).map_err(BenchError::io(out))?;
@@ -338,6 +326,32 @@ mod tests {
         assert_eq!((first, second), (nested.join("x"), nested.join("x-2")));
         fs::write(out.path().join("file"), "").expect("written");
         assert!(matches!(new_folder(&out.path().join("file"), "x"), Err(BenchError::Io { .. })));
+    }
+
+    #[test]
+    fn a_folder_is_proven_to_take_something_and_keeps_nothing_of_that() {
+        let out = tempfile::tempdir().expect("a folder");
+        let nested = out.path().join("a/b");
+        prove_writable(&nested).expect("writable");
+        assert_eq!(fs::read_dir(&nested).expect("made").count(), 0);
+        fs::write(out.path().join("file"), "").expect("written");
+        for refused in [&out.path().join("file"), Path::new("/proc/results"), Path::new("/dev/full")] {
+            let error = prove_writable(refused).expect_err("refused");
+            assert_eq!(error.exit_code(), 73, "{error}");
+            assert!(error.to_string().contains(refused.to_str().expect("text")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_result_whose_folder_takes_no_capsule_is_kept_elsewhere() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("intervals.jsonl"), "").expect("written");
+        let scenario = loadgen::scenario::open("smoke").expect("a scenario");
+        let capsule = capsule::testing::capsule(&scenario);
+        let kept = kept_elsewhere(folder.path(), &capsule).expect("kept");
+        assert_eq!(envelope::result::read_capsule(&kept).expect("read"), capsule);
+        assert!(kept.join("intervals.jsonl").exists());
+        fs::remove_dir_all(kept).expect("removed");
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub fn reserve_capsule(folder: &Path) -> Result<(), FolderError> {
     let draft = folder.join(DRAFT);
     // Written, not only asked for: not every file system keeps what was asked for.
     let reserved = File::create(&draft).and_then(|mut file| {
-        file.write_all(&[b' '; CAPSULE_ROOM_BYTES])?;
+        file.write_all(&vec![b' '; CAPSULE_ROOM_BYTES])?;
         file.sync_all()
     });
     reserved.map_err(|source| FolderError::Io { path: draft, source })

@@ -8,7 +8,9 @@ mod connection;
 mod failure;
 mod server_timing;
 mod target;
+mod trust;
 
+use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +24,8 @@ use failure::nobody;
 pub(crate) use failure::{check_failed, interrupted, refused};
 pub(crate) use server_timing::{STAGES, ServerTiming};
 pub(crate) use target::Target;
+pub use target::check_target;
+pub use trust::{Trust, TrustError};
 
 use crate::run::Timeouts;
 
@@ -40,17 +44,32 @@ pub(crate) struct Answer {
     pub(crate) retry_after: Option<Duration>,
 }
 
+/// The code of a failure to connect, TLS included.
+const CONNECT: &str = "connect";
+
+/// Why a connection could not be made, and what to do about a certificate that nobody vouches for: one of an unknown
+/// authority, or of another one of the same name.
+fn in_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    if ["UnknownIssuer", "BadSignature"].iter().any(|reason| text.contains(reason)) {
+        return format!("{text}: its authority is not trusted here; --target-ca names a private one");
+    }
+    text
+}
+
 /// One client with one connection.
 pub(crate) struct Client {
     target: Target,
     timeouts: Timeouts,
     connection: Option<Connection>,
     body: Vec<u8>,
+    /// Why the last attempt to connect failed, for those who ask.
+    refusal: Option<String>,
 }
 
 impl Client {
     pub(crate) fn new(target: Target, timeouts: Timeouts) -> Self {
-        Self { target, timeouts, connection: None, body: Vec::new() }
+        Self { target, timeouts, connection: None, body: Vec::new(), refusal: None }
     }
 
     pub(crate) fn target(&self) -> &Target {
@@ -60,6 +79,15 @@ impl Client {
     /// The body of the last answer.
     pub(crate) fn body(&self) -> &[u8] {
         &self.body
+    }
+
+    /// A failure in words, with the cause where no connection could be made.
+    pub(crate) fn describe(&self, failure: &Failure) -> String {
+        match (failure.status, &self.refusal) {
+            (Some(status), _) => format!("{status} {}", failure.code),
+            (None, Some(refusal)) if failure.code == CONNECT => format!("no answer ({CONNECT}: {refusal})"),
+            (None, _) => format!("no answer ({})", failure.code),
+        }
     }
 
     /// Dials now, so that the first request needs not.
@@ -72,16 +100,20 @@ impl Client {
         if let Ok(outcome) = timeout(self.timeouts.request, self.exchange(request)).await {
             return outcome;
         }
-        // The answer may still come: it must not be taken for the next one's.
-        self.connection = None;
+        self.forget_connection();
         Err(nobody("timeout"))
+    }
+
+    /// Whoever has given up waiting: the answer may still come, and must not be taken for the next one's.
+    pub(crate) fn forget_connection(&mut self) {
+        self.connection = None;
     }
 
     async fn exchange(&mut self, mut request: Prepared) -> Result<Answer, Failure> {
         // The second connection is fresh: a server that closes that one, too, before it has read is broken.
         for attempt in 0..2 {
             self.usable().await?;
-            let Some(connection) = &mut self.connection else { return Err(nobody("connect")) };
+            let Some(connection) = &mut self.connection else { return Err(nobody(CONNECT)) };
             match connection.exchange(request, &mut self.body).await {
                 Received::Answer(answer) => {
                     if connection.is_closed() {
@@ -111,8 +143,15 @@ impl Client {
         }
         self.connection = None;
         let dialled = timeout(self.timeouts.connect, Connection::open(&self.target)).await;
-        let connection = dialled.map_err(|_| nobody("connect"))?.map_err(|_| nobody("connect"))?;
-        self.connection = Some(connection);
-        Ok(())
+        let refusal = match dialled {
+            Ok(Ok(connection)) => {
+                self.connection = Some(connection);
+                return Ok(());
+            }
+            Ok(Err(error)) => in_words(&error),
+            Err(_) => format!("not within {} s", self.timeouts.connect.as_secs_f64()),
+        };
+        self.refusal = Some(refusal);
+        Err(nobody(CONNECT))
     }
 }

@@ -4,19 +4,16 @@ use std::sync::Arc;
 
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Uri};
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use rustls_platform_verifier::ConfigVerifierExt;
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
-/// Why an address is no target.
+use super::Trust;
+
+/// Why an address is no target. Without the address: there may be a password in it.
 #[derive(Debug, thiserror::Error)]
-#[error("{url}: {reason}")]
-pub(crate) struct TargetError {
-    url: String,
-    reason: String,
-}
+#[error("the target's address: {0}")]
+pub(crate) struct TargetError(String);
 
 /// A base URL, taken apart once. Clones share it.
 #[derive(Clone)]
@@ -33,26 +30,13 @@ struct Parts {
 }
 
 impl Target {
-    pub(crate) fn new(url: &Url) -> Result<Self, TargetError> {
-        let refuse = |reason: &str| TargetError { url: url.to_string(), reason: reason.to_owned() };
-        let is_tls = match url.scheme() {
-            "http" => false,
-            "https" => true,
-            _ => return Err(refuse("the scheme must be http or https")),
-        };
-        let host = match url.host().ok_or_else(|| refuse("it has no host"))? {
-            Host::Domain(name) => name.to_owned(),
-            Host::Ipv4(address) => address.to_string(),
-            Host::Ipv6(address) => address.to_string(),
-        };
-        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
-            return Err(refuse("it must have no credentials, query or fragment"));
-        }
-        let port = url.port_or_known_default().ok_or_else(|| refuse("it has no port"))?;
+    pub(crate) fn new(url: &Url, trust: &Trust) -> Result<Self, TargetError> {
+        let Address { is_tls, host, port } = address(url).map_err(|reason| TargetError(reason.to_owned()))?;
         let named = url.host_str().unwrap_or_default();
         let authority = url.port().map_or_else(|| named.to_owned(), |port| format!("{named}:{port}"));
-        let authority = HeaderValue::from_str(&authority).map_err(|_| refuse("its host is no header value"))?;
-        let tls = is_tls.then(|| secure(&host)).transpose().map_err(|reason| refuse(&reason))?;
+        let authority = HeaderValue::from_str(&authority)
+            .map_err(|_| TargetError("its host cannot be sent as a header's value".to_owned()))?;
+        let tls = is_tls.then(|| secure(&host, trust)).transpose().map_err(TargetError)?;
         let prefix = url.path().trim_end_matches('/').to_owned();
         Ok(Self(Arc::new(Parts { host, port, authority, prefix, tls })))
     }
@@ -82,11 +66,38 @@ impl Target {
     }
 }
 
-fn secure(host: &str) -> Result<(TlsConnector, ServerName<'static>), String> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    // Two providers can be compiled in; then rustls needs to be told. Somebody else may have told it already.
-    let _ = rustls::crypto::CryptoProvider::install_default((*provider).clone());
-    let config = ClientConfig::with_platform_verifier().map_err(|error| format!("TLS cannot be used: {error}"))?;
+/// What a base URL says of where to dial.
+struct Address {
+    is_tls: bool,
+    host: String,
+    port: u16,
+}
+
+fn address(url: &Url) -> Result<Address, &'static str> {
+    let is_tls = match url.scheme() {
+        "http" => false,
+        "https" => true,
+        _ => return Err("the scheme must be http or https"),
+    };
+    let host = match url.host().ok_or("it has no host")? {
+        Host::Domain(name) => name.to_owned(),
+        Host::Ipv4(address) => address.to_string(),
+        Host::Ipv6(address) => address.to_string(),
+    };
+    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
+        return Err("it must have no credentials, query or fragment");
+    }
+    let port = url.port_or_known_default().ok_or("it has no port")?;
+    Ok(Address { is_tls, host, port })
+}
+
+/// Whether requests can be sent there at all; the reason if not, which never repeats the address.
+pub fn check_target(url: &Url) -> Result<(), String> {
+    address(url).map(drop).map_err(str::to_owned)
+}
+
+fn secure(host: &str, trust: &Trust) -> Result<(TlsConnector, ServerName<'static>), String> {
+    let config = trust.client_config().map_err(|error| format!("TLS cannot be used: {error}"))?;
     let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
     Ok((TlsConnector::from(Arc::new(config)), name))
 }
@@ -96,7 +107,7 @@ mod tests {
     use super::*;
 
     fn target(url: &str) -> Result<Target, TargetError> {
-        Target::new(&Url::parse(url).unwrap())
+        Target::new(&Url::parse(url).unwrap(), &Trust::Machine)
     }
 
     #[test]
@@ -120,5 +131,7 @@ mod tests {
         for url in ["ftp://host/", "http://user@host/", "http://host/?a=b", "http://host/#x", "data:text"] {
             assert!(target(url).is_err(), "{url}");
         }
+        let refusal = target("http://me:hunter2@host/").err().unwrap().to_string();
+        assert!(refusal.contains("no credentials") && !refusal.contains("hunter2"), "{refusal}");
     }
 }

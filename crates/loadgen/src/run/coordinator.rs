@@ -36,7 +36,7 @@ const MAX_TAG_BYTES: usize = 32;
 /// Sets up, sends the load, and says what came of it. Whoever receives `events` must keep up; dropping the receiver ends nothing.
 ///
 /// Cancelling `stop` ends the run early: what is in flight has a few seconds to end, and the outcome is valid and marked as
-/// interrupted.
+/// interrupted. Cancelled before the load began, it has no phases, and there are no intervals.
 ///
 /// # Errors
 /// [`LoadError`]; there is no outcome then, and the intervals that were sent until then are no result.
@@ -89,7 +89,10 @@ pub async fn run(
         people: People::default(),
     };
 
-    run.set_up(users, &stop).await?;
+    if !run.set_up(users, &stop).await? {
+        let now = clock.now();
+        return Ok(run.outcome(&plan, now, now, Some(Duration::ZERO)));
+    }
     let (epoch, started_at) = (Instant::now(), clock.now());
     start.send_replace(Some(epoch));
     run.tell(Event::Began { at: started_at }).await;
@@ -122,7 +125,7 @@ fn check(plan: &Plan) -> Result<Target, LoadError> {
             "{users} virtual users need as many open files, and {available} are allowed (ulimit -n)"
         ));
     }
-    Target::new(&plan.target).map_err(|error| LoadError::Plan(error.to_string()))
+    Target::new(&plan.target, &plan.trust).map_err(|error| LoadError::Plan(error.to_string()))
 }
 
 fn threads(plan: &Plan) -> usize {
@@ -164,12 +167,13 @@ impl Run {
         let _ = self.events.send(event).await;
     }
 
-    async fn set_up(&mut self, users: u32, stop: &CancellationToken) -> Result<(), LoadError> {
+    /// Until every virtual user is ready; false when it was stopped before.
+    async fn set_up(&mut self, users: u32, stop: &CancellationToken) -> Result<bool, LoadError> {
         self.tell(Event::SetUp { ready: 0, of: users }).await;
         for ready in 1..=users {
             let told = tokio::select! {
                 biased;
-                () = stop.cancelled() => return Err(LoadError::Stopped),
+                () = stop.cancelled() => return Ok(false),
                 told = self.told.recv() => told,
             };
             match told {
@@ -179,7 +183,7 @@ impl Run {
                 Some(Told::Passed(_) | Told::Ended { .. }) | None => return Err(broken()),
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Until every thread has ended. Seconds until it was stopped, if it was.

@@ -31,7 +31,7 @@ pub struct Outcome {
     pub started_at: OffsetDateTime,
     /// When the last request had ended (UTC).
     pub ended_at: OffsetDateTime,
-    /// The phases that took place: of an interrupted run the last one is cut.
+    /// The phases that took place: of an interrupted run the last one is cut; none if it was stopped before the load began.
     pub phases: Vec<Phase>,
     /// Distinct people as whom requests were sent: accounts of virtual users, and users of the dataset. Accounts that the load
     /// itself registers count only where nothing but registrations was sent.
@@ -58,9 +58,6 @@ pub enum LoadError {
         /// What went wrong.
         reason: String,
     },
-    /// Stopped before the load began.
-    #[error("stopped before the load began")]
-    Stopped,
     /// The machine refused a thread, a file descriptor or a timer.
     #[error("{doing}: {source}")]
     Machine {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use url::Url;
 
+use crate::client::Trust;
 use crate::dataset::Dataset;
 use crate::scenario::Scenario;
 
@@ -20,6 +21,8 @@ pub struct Plan {
     /// Makes the addresses of new accounts this run's own: the same database can be loaded again with the same seed. Lower-case
     /// letters, digits and hyphens, at most 32.
     pub tag: String,
+    /// Whose certificates an https target's must be signed by.
+    pub trust: Trust,
     /// The users that are there already; needed by scenarios with populated identities.
     pub dataset: Option<Dataset>,
     /// Threads that send, each with its own share of the virtual users. `None`: one for every eight cores, at least one: a
@@ -51,6 +54,15 @@ impl Plan {
     /// A run with defaults for what is rarely changed.
     #[must_use]
     pub fn new(scenario: Scenario, target: Url, seed: u64, tag: impl Into<String>) -> Self {
-        Self { scenario, target, seed, tag: tag.into(), dataset: None, threads: None, timeouts: Timeouts::default() }
+        Self {
+            scenario,
+            target,
+            seed,
+            tag: tag.into(),
+            trust: Trust::default(),
+            dataset: None,
+            threads: None,
+            timeouts: Timeouts::default(),
+        }
     }
 }

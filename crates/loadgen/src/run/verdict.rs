@@ -7,11 +7,11 @@
 //! - closed model, where lateness adds to the think time: they began late by more than [`LATE_SHARE`] of thinking and waiting
 //!   together, on average (and more than [`LATE_MEDIAN_MS`]), which takes as much off the throughput;
 //! - several virtual users sent as one and the same person;
-//! - half of the requests or more failed in another way than being shed: what is left is no sample of a working system.
+//! - it mostly failed, as `envelope::analysis` has it.
 
 use std::time::Duration;
 
-use envelope::analysis::{MOSTLY_BROKEN, broken};
+use envelope::analysis::{broken, mostly_broken};
 use envelope::result::{Interval, Latencies, Work};
 
 use crate::scenario::{Model, Scenario};
@@ -78,7 +78,6 @@ pub(super) struct Verdict {
     pub(super) warnings: Vec<String>,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
 pub(super) fn judge(measured: &Measured, scenario: &Scenario, identities: u64) -> Verdict {
     let mut verdict = Verdict::default();
     if measured.seconds == 0 {
@@ -88,14 +87,7 @@ pub(super) fn judge(measured: &Measured, scenario: &Scenario, identities: u64) -
     if measured.work.completed == 0 {
         verdict.void.push("No request ended within the measured phase.".to_owned());
     }
-    let ended = measured.latency.count();
-    if ended > 0 && measured.broken as f64 >= MOSTLY_BROKEN * ended as f64 {
-        verdict.void.push(format!(
-            "{} of {ended} requests failed, other than being shed: throughput and latencies are no statement about a system that \
-             works.",
-            measured.broken
-        ));
-    }
+    verdict.void.extend(mostly_broken(measured.broken, measured.latency.count()));
     busy_threads(measured, &mut verdict);
     lateness(measured, scenario, &mut verdict);
     dropped(measured, scenario, &mut verdict);

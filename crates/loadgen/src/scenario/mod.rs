@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use catalog::{names, open};
 pub use overrides::Overrides;
 pub use schedule::{Schedule, Segment};
+pub use validate::MAX_VUS;
 
 /// A scenario, as its file defines it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

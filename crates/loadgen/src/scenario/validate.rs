@@ -7,7 +7,7 @@ use super::{Endpoint, Identities, MixEntry, Model, PhaseSpec, Scenario, Tokens};
 /// Longest phase: a day.
 const MAX_PHASE_SECONDS: u32 = 86_400;
 /// Most virtual users of one driver: each has a connection of its own.
-const MAX_VUS: u32 = 50_000;
+pub const MAX_VUS: u32 = 50_000;
 /// Most arrivals a second of one driver.
 const MAX_ARRIVALS_PER_SECOND: f64 = 1_000_000.0;
 /// Longest mean think time: an hour.

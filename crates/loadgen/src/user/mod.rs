@@ -101,18 +101,19 @@ impl VirtualUser {
 
     /// Connects, makes the account where it is the user's own, and logs in, as far as the load needs it.
     pub(crate) async fn set_up(&mut self, needs_account: bool, needs_token: bool) -> Result<(), String> {
-        self.client.connect().await.map_err(|failure| describe(&failure))?;
+        let connected = self.client.connect().await;
+        connected.map_err(|failure| self.client.describe(&failure))?;
         if needs_account && self.cast.identities == Identities::PerVu {
             let outcome = self.patiently(async |user| user.register_own().await).await;
             match outcome {
                 // A run with the same tag has made it, with the same password.
                 Err(failure) if failure.status == Some(409) => {}
-                other => other.map_err(|failure| format!("register: {}", describe(&failure)))?,
+                other => other.map_err(|failure| format!("register: {}", self.client.describe(&failure)))?,
             }
         }
         if needs_token {
             let outcome = self.patiently(async |user| user.log_in_again().await).await;
-            outcome.map_err(|failure| format!("login: {}", describe(&failure)))?;
+            outcome.map_err(|failure| format!("login: {}", self.client.describe(&failure)))?;
         }
         Ok(())
     }
@@ -270,12 +271,4 @@ fn populated(users: &Dataset, n: u64) -> Account {
 
 fn expect(answer: &Answer, status: StatusCode, body: &[u8]) -> Result<(), Failure> {
     if answer.status == status { Ok(()) } else { Err(refused(answer, body)) }
-}
-
-/// A failure in words.
-pub(crate) fn describe(failure: &Failure) -> String {
-    match failure.status {
-        Some(status) => format!("{status} {}", failure.code),
-        None => format!("no answer ({})", failure.code),
-    }
 }

@@ -7,4 +7,5 @@ mod failures;
 mod models;
 mod populating;
 mod stub;
+mod tls;
 mod verifying;

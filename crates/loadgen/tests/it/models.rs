@@ -8,7 +8,7 @@ use envelope::result::{Completion, PhaseKind};
 use loadgen::run::{Event, LoadError, Plan};
 use serde_json::json;
 
-use crate::driving::{closed, drive, drive_watched, get_user, open, plan, register, scenario, with_users};
+use crate::driving::{Ran, closed, drive, drive_watched, get_user, open, plan, register, scenario, with_users};
 use crate::stub::{Act, Stub};
 
 fn second(event: &Event) -> Option<u32> {
@@ -166,11 +166,38 @@ async fn stopping_early_gives_a_valid_result_of_the_seconds_until_then() {
 }
 
 #[tokio::test]
-async fn stopping_before_the_load_begins_is_no_run() {
+async fn stopping_before_the_load_begins_gives_a_result_in_which_nothing_was_measured() {
     let stub = Stub::start_with(|_, _| Act::WhenOpen);
     stub.gate(false);
     let stopped = drive_watched(plan(closed(1, 0.0, 5, &get_user()), stub.url()), |_, stop| stop.cancel()).await;
-    assert!(matches!(stopped, Err(LoadError::Stopped)));
+    let Ran { outcome, intervals } = stopped.unwrap();
+    assert_eq!((outcome.completion, outcome.phases.len(), intervals.len()), (Completion::Interrupted, 0, 0));
+    assert_eq!(outcome.started_at, outcome.ended_at);
+    let [void] = outcome.void.as_slice() else { panic!("{:?}", outcome.void) };
+    assert!(void.contains("before anything was measured"), "{void}");
+}
+
+#[tokio::test]
+async fn stopping_in_the_ramp_measures_nothing_and_says_only_that() {
+    let stub = Stub::start();
+    let text = json!({
+        "name": "ramp", "description": "d", "question": "q",
+        "model": {"kind": "closed", "vus": 20, "think_time": {"distribution": "constant", "mean_seconds": 0.1}},
+        "phases": [{"kind": "ramp", "seconds": 600}, {"kind": "measure", "seconds": 600}],
+        "mix": [{"endpoint": "get-user", "weight": 1}], "identities": "per_vu", "tokens": "set_up",
+    });
+    let scenario = loadgen::scenario::Scenario::parse(&text.to_string(), "ramp").unwrap();
+    let ran = drive_watched(plan(scenario, stub.url()), |event, stop| {
+        if second(event) == Some(1) {
+            stop.cancel();
+        }
+    });
+    let outcome = ran.await.unwrap().outcome;
+    // In two seconds of ten minutes' ramp the first of twenty users is the only one.
+    assert_eq!((outcome.completion, outcome.identities), (Completion::Interrupted, 1));
+    assert!(outcome.phases.iter().all(|phase| phase.kind == PhaseKind::Ramp), "{:?}", outcome.phases);
+    let [void] = outcome.void.as_slice() else { panic!("{:?}", outcome.void) };
+    assert!(void.contains("before anything was measured"), "{void}");
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ mod native;
 use std::path::Path;
 use std::pin::Pin;
 
+use envelope::result::FolderError;
 use loadgen::run::{Event, Outcome, Plan};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -25,15 +26,22 @@ pub(super) enum Driver {
     K6(K6),
 }
 
+/// What a driver leaves.
+pub(super) struct Driven {
+    pub(super) outcome: Outcome,
+    /// Why what it writes itself is not whole: it ended early because of that.
+    pub(super) unwritten: Option<FolderError>,
+}
+
 /// A run that is under way; its end is what it leaves.
-pub(super) type Driving<'a> = Pin<Box<dyn Future<Output = Result<Outcome, BenchError>> + 'a>>;
+pub(super) type Driving<'a> = Pin<Box<dyn Future<Output = Result<Driven, BenchError>> + 'a>>;
 
 impl Driver {
-    /// Finds the driver that was asked for.
-    pub(super) async fn find(args: &DriverArgs) -> Result<Self, BenchError> {
+    /// Finds the driver that was asked for, for a target whose certificate is signed by an authority of this file.
+    pub(super) async fn find(args: &DriverArgs, target_ca: Option<&Path>) -> Result<Self, BenchError> {
         match args.driver {
             DriverName::Native => Ok(Self::Native),
-            DriverName::K6 => K6::find(&args.k6).await.map(Self::K6),
+            DriverName::K6 => K6::find(&args.k6).await?.trusting(target_ca).map(Self::K6),
         }
     }
 

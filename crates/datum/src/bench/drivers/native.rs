@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use loadgen::run::{Event, Outcome, Plan};
+use loadgen::run::{Event, Plan};
 use service_kit::clock::SystemClock;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::Driven;
 use crate::bench::error::BenchError;
 
 /// Runs the plan.
@@ -14,6 +15,7 @@ pub(super) async fn drive(
     plan: &Plan,
     events: mpsc::Sender<Event>,
     stop: CancellationToken,
-) -> Result<Outcome, BenchError> {
-    Ok(loadgen::run::run(plan.clone(), Arc::new(SystemClock), events, stop).await?)
+) -> Result<Driven, BenchError> {
+    let outcome = loadgen::run::run(plan.clone(), Arc::new(SystemClock), events, stop).await?;
+    Ok(Driven { outcome, unwritten: None })
 }

@@ -13,7 +13,7 @@ use crate::bench::error::BenchError;
 use crate::bench::operator::Operator;
 use crate::bench::run::{self, LoadTarget, RunSpec};
 use crate::bench::session::with_stack;
-use crate::bench::system::StackSettings;
+use crate::bench::system::{Elsewhere, StackSettings};
 use crate::bench::{headline, report};
 use crate::terminal::say;
 
@@ -21,17 +21,19 @@ use crate::terminal::say;
 const NOISE_FLOOR: &str = "noise-floor.json";
 
 pub(in crate::bench) async fn run(args: &AaArgs, operator: &Operator) -> Result<ExitCode, BenchError> {
-    let one = spec(&args.scenario, &args.load, Driver::find(&args.driver).await?, &args.result)?;
+    let elsewhere = Elsewhere::of(&args.system.elsewhere)?;
+    let driver = Driver::find(&args.driver, elsewhere.as_ref().and_then(Elsewhere::ca)).await?;
+    let one = spec(&args.scenario, &args.load, driver, &args.result)?;
+    let settings = StackSettings::new(&args.system)?;
     announce(&one);
-    let folder = report::new_set(&args.result.out, &format!("aa-{}", one.scenario.name))?;
+    let folder = report::new_set(&args.result.out.folder, &format!("aa-{}", one.scenario.name))?;
     let spec = RunSpec { out: folder.clone(), ..one };
-    let settings = StackSettings::new(&args.system);
     let mut finished = Vec::new();
     for number in 1..=args.runs {
         say(format_args!("\nrun {number} of {}", args.runs));
         // The seed stays: what differs is what nobody chose.
-        let one = match &args.system.target {
-            Some(url) => run::run(&spec, LoadTarget::Elsewhere(url), operator).await?,
+        let one = match &elsewhere {
+            Some(elsewhere) => run::run(&spec, LoadTarget::Elsewhere(elsewhere), operator).await?,
             None => {
                 with_stack(&settings, operator, async |stack| run::run(&spec, LoadTarget::Own(stack), operator).await)
                     .await?
@@ -44,10 +46,11 @@ pub(in crate::bench) async fn run(args: &AaArgs, operator: &Operator) -> Result<
         }
     }
     let folders: Vec<_> = finished.iter().map(|it| it.folder.clone()).collect();
-    let written = report::write(&folders, &folder)?;
+    let built = report::build(&folders)?;
     say("");
-    headline::show_together(&written);
-    match noise_floor(&written.runs) {
+    headline::show_together(&built);
+    headline::show_paths(&built.write(&folder)?);
+    match noise_floor(&built.runs) {
         Some(floor) => {
             let path = folder.join(NOISE_FLOOR);
             let text = serde_json::to_string_pretty(&floor).map_err(|error| BenchError::Analysis(error.to_string()))?;

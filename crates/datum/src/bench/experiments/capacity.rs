@@ -16,13 +16,12 @@ use loadgen::scenario::{Model, Overrides, Scenario};
 
 use crate::bench::args::{CapacityArgs, SystemArgs};
 use crate::bench::describe::percent;
-use crate::bench::drivers::Driver;
 use crate::bench::error::{BenchError, EXIT_INTERRUPTED};
 use crate::bench::operator::Operator;
-use crate::bench::report;
 use crate::bench::run::{self, LoadTarget, RunSpec};
 use crate::bench::session::with_stack;
-use crate::bench::system::StackSettings;
+use crate::bench::system::{Elsewhere, StackSettings};
+use crate::bench::{headline, report};
 use crate::terminal::say;
 
 /// What is written down beside the runs.
@@ -53,29 +52,24 @@ pub(in crate::bench) async fn run(args: &CapacityArgs, operator: &Operator) -> R
             scenario.name
         )));
     }
-    if args.target.is_some() && args.tasks.from != args.tasks.to {
+    let elsewhere = Elsewhere::of(&args.elsewhere)?;
+    if elsewhere.is_some() && args.tasks.from != args.tasks.to {
         return Err(BenchError::Usage(
             "a system elsewhere has the tasks that it has: give one number, or none".to_owned(),
         ));
     }
-    let folder = report::new_set(&args.out, "capacity")?;
+    let settings = StackSettings::new(&SystemArgs { size: args.size.clone(), ..SystemArgs::default() })?;
+    let folder = report::new_set(&args.out.folder, "capacity")?;
     let slos = objectives.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     say(format_args!("capacity of {} under {slos}", scenario.name));
     let trials = Trials { args, scenario: &scenario, objectives: &objectives, folder: &folder, operator };
 
     let mut searched = Vec::new();
     for tasks in args.tasks.from..=args.tasks.to {
-        let system = SystemArgs {
-            task_cpu: args.task_cpu,
-            pool_max: args.pool_max,
-            pool_min: args.pool_min,
-            set: args.set.clone(),
-            ..SystemArgs::default()
-        };
-        let settings = StackSettings::new(&system).with_tasks(tasks);
-        let found = if let Some(url) = &args.target {
-            trials.search(tasks, LoadTarget::Elsewhere(url)).await?
+        let found = if let Some(elsewhere) = &elsewhere {
+            trials.search(tasks, LoadTarget::Elsewhere(elsewhere)).await?
         } else {
+            let settings = settings.clone().with_tasks(tasks);
             let work = async |stack: &mut _| trials.search(tasks, LoadTarget::Own(stack)).await;
             with_stack(&settings, operator, work).await?
         };
@@ -93,8 +87,8 @@ pub(in crate::bench) async fn run(args: &CapacityArgs, operator: &Operator) -> R
     let evidence = evidence(&searched);
     if !evidence.is_empty() {
         let capacities = searched.iter().map(|it| (u32::from(it.tasks), it.capacity.clone())).collect();
-        let written = report::write_with(&evidence, &folder, &Options { capacities, ..Options::default() })?;
-        say(format_args!("report        {}\n              {}", written.markdown.display(), written.html.display()));
+        let built = report::build_with(&evidence, &Options { capacities, ..Options::default() })?;
+        headline::show_paths(&built.write(&folder)?);
     }
     if operator.wants_stop() {
         return Ok(ExitCode::from(EXIT_INTERRUPTED));
@@ -132,14 +126,12 @@ impl Trials<'_> {
             let number = search.trials().len() + 1;
             say(format_args!("\ntrial {number}: {rate:.1}/s, {}", purpose_in_words(purpose)));
             let spec = RunSpec {
-                scenario: trial(self.scenario, rate, self.args, self.objectives)?,
-                driver: Driver::Native,
                 users: self.args.users,
                 // Another sequence of arrivals each time: a repeat of the same one would confirm the sequence.
-                seed: self.args.seed.wrapping_add(number as u64),
+                seed: self.args.seed.seed.wrapping_add(number as u64),
                 role: Some(purpose_in_words(purpose)),
                 label: Some(format!("{tasks}-{number:02}")),
-                out: self.folder.to_owned(),
+                ..RunSpec::new(trial(self.scenario, rate, self.args, self.objectives)?, self.folder)
             };
             let finished = run::run(&spec, target.again(), self.operator).await?;
             if self.operator.wants_stop() {

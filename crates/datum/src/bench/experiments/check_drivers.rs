@@ -19,7 +19,7 @@ use crate::bench::error::{BenchError, EXIT_INTERRUPTED};
 use crate::bench::operator::Operator;
 use crate::bench::run::{self, LoadTarget, RunSpec};
 use crate::bench::session::with_stack;
-use crate::bench::system::{Delay, StackSettings};
+use crate::bench::system::{Delay, Elsewhere, StackSettings};
 use crate::bench::{headline, report};
 use crate::terminal::say;
 
@@ -63,24 +63,25 @@ impl Pair {
 }
 
 pub(in crate::bench) async fn run(args: &CheckDriversArgs, operator: &Operator) -> Result<ExitCode, BenchError> {
-    let k6 = K6::find(&args.k6).await?;
+    let elsewhere = Elsewhere::of(&args.system.elsewhere)?;
+    let k6 = K6::find(&args.k6).await?.trusting(elsewhere.as_ref().and_then(Elsewhere::ca))?;
+    let settings = StackSettings::new(&args.system)?;
     if let Some(wrk) = &args.wrk {
         find_wrk(wrk).await?;
     }
-    let folder = report::new_set(&args.out, "drivers")?;
-    let mut pairs = if let Some(url) = &args.system.target {
-        with_k6(args, &k6, &folder, LoadTarget::Elsewhere(url), operator).await?
+    let folder = report::new_set(&args.out.folder, "drivers")?;
+    let mut pairs = if let Some(elsewhere) = &elsewhere {
+        with_k6(args, &k6, &folder, LoadTarget::Elsewhere(elsewhere), operator).await?
     } else {
-        let settings = StackSettings::new(&args.system);
         let work = async |stack: &mut _| with_k6(args, &k6, &folder, LoadTarget::Own(stack), operator).await;
         with_stack(&settings, operator, work).await?
     };
     if let Some(wrk) = args.wrk.as_ref().filter(|_| !operator.wants_stop()) {
-        pairs.extend(if let Some(url) = &args.system.target {
-            with_wrk(args, wrk, &folder, LoadTarget::Elsewhere(url), operator).await?
+        pairs.extend(if let Some(elsewhere) = &elsewhere {
+            with_wrk(args, wrk, &folder, LoadTarget::Elsewhere(elsewhere), operator).await?
         } else {
             let delay = Some(Delay::Stage(WRK_DELAY.to_owned()));
-            let settings = StackSettings { delay, ..StackSettings::new(&args.system) };
+            let settings = StackSettings { delay, ..settings };
             let work = async |stack: &mut _| with_wrk(args, wrk, &folder, LoadTarget::Own(stack), operator).await;
             with_stack(&settings, operator, work).await?
         });
@@ -130,7 +131,7 @@ async fn with_wrk(
     }
     say("by wrk");
     let url = target.url()?;
-    let token = access_token(&url).await?;
+    let token = access_token(&url, args.system.elsewhere.target_ca.as_deref()).await?;
     let theirs = run_wrk(wrk, &url, &token, args.vus, args.duration).await?;
     Ok(of_wrk(&ours, &theirs))
 }
@@ -143,13 +144,10 @@ fn spec(
     folder: &Path,
 ) -> Result<RunSpec, BenchError> {
     Ok(RunSpec {
-        scenario: scenario(name, think_time_seconds, args)?,
         label: Some(driver.facts().name),
         driver,
         users: args.users,
-        seed: 1,
-        role: None,
-        out: folder.to_owned(),
+        ..RunSpec::new(scenario(name, think_time_seconds, args)?, folder)
     })
 }
 
@@ -275,14 +273,20 @@ fn parse_wrk_time(text: &str) -> Option<f64> {
 }
 
 /// An account for wrk, and its token.
-async fn access_token(url: &Url) -> Result<String, BenchError> {
+async fn access_token(url: &Url, target_ca: Option<&Path>) -> Result<String, BenchError> {
     let failed = |error: reqwest::Error| BenchError::Program(format!("getting a token for wrk: {error}"));
     let unique = uuid::Uuid::new_v4().simple();
     let body = serde_json::json!({
         "email": format!("wrk.{unique}@load.datum.example"),
         "password": format!("password for wrk {unique}"),
     });
-    let client = reqwest::Client::new();
+    let mut client = reqwest::Client::builder();
+    if let Some(file) = target_ca {
+        let pem = std::fs::read(file).map_err(BenchError::io(file))?;
+        let authorities = reqwest::Certificate::from_pem_bundle(&pem).map_err(failed)?;
+        client = client.tls_certs_only(authorities);
+    }
+    let client = client.build().map_err(failed)?;
     let path = |path: &str| url.join(path).map_err(|error| BenchError::Usage(error.to_string()));
     for wanted in ["/v1/auth/register", "/v1/auth/login"] {
         let answer = client.post(path(wanted)?).json(&body).send().await.map_err(failed)?.error_for_status();

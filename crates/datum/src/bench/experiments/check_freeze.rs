@@ -20,7 +20,6 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::bench::args::CheckFreezeArgs;
-use crate::bench::drivers::Driver;
 use crate::bench::error::{BenchError, EXIT_INTERRUPTED};
 use crate::bench::operator::Operator;
 use crate::bench::report;
@@ -52,16 +51,9 @@ pub(in crate::bench) async fn run(args: &CheckFreezeArgs, operator: &Operator) -
             "--duration must be 5 to {longest:.0} s: in a longer run one second is too small a share for p99 to show it"
         )));
     }
-    let folder = report::new_set(&args.out, "freeze")?;
-    let spec = |scenario: Scenario, label: &str| RunSpec {
-        scenario,
-        driver: Driver::Native,
-        users: None,
-        seed: 1,
-        role: None,
-        label: Some(label.to_owned()),
-        out: folder.clone(),
-    };
+    let folder = report::new_set(&args.out.folder, "freeze")?;
+    let spec =
+        |scenario: Scenario, label: &str| RunSpec { label: Some(label.to_owned()), ..RunSpec::new(scenario, &folder) };
     let open = spec(scenario(open_model(args.rate), args.duration), "open");
     let closed = spec(scenario(closed_model(), args.duration), "closed");
     let settings = StackSettings::default();

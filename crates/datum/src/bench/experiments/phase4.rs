@@ -16,7 +16,7 @@ use envelope::analysis::{EXPLORATORY, STEADY_STATE};
 use loadgen::scenario::{Overrides, Scenario};
 
 use super::scenario::{announce, exit_code};
-use crate::bench::args::{Phase4Args, PoolArg, SystemArgs};
+use crate::bench::args::{Phase4Args, PoolArg, SystemArgs, TaskSizeArgs};
 use crate::bench::drivers::Driver;
 use crate::bench::error::BenchError;
 use crate::bench::operator::Operator;
@@ -49,28 +49,27 @@ struct Part {
 
 pub(in crate::bench) async fn run(args: &Phase4Args, operator: &Operator) -> Result<ExitCode, BenchError> {
     let phases = if args.short { SHORT } else { FULL };
-    let driver = Driver::find(&args.driver).await?;
+    let driver = Driver::find(&args.driver, None).await?;
     let scenario = scenario(args.vus, phases)?;
-    let folder = report::new_set(&args.out, "phase4")?;
+    let folder = report::new_set(&args.out.folder, "phase4")?;
     let mut finished = Vec::new();
     let parts = parts(args);
     for (number, part) in parts.iter().enumerate() {
         say(format_args!("\nrun {} of {}: {}", number + 1, parts.len(), part.role));
         let spec = RunSpec {
-            scenario: scenario.clone(),
             driver: driver.clone(),
-            users: None,
             // The same load for all: what differs is the system.
-            seed: args.seed,
+            seed: args.seed.seed,
             role: Some(part.role.to_owned()),
             label: Some(part.label.to_owned()),
-            out: folder.clone(),
+            ..RunSpec::new(scenario.clone(), &folder)
         };
         if number == 0 {
             announce(&spec);
         }
-        let system = SystemArgs { task_cpu: Some(args.task_cpu), ..SystemArgs::default() };
-        let settings = StackSettings::new(&system).with_tasks(part.tasks).with_pool(part.pool);
+        let size = TaskSizeArgs { task_cpu: Some(args.task_cpu), ..TaskSizeArgs::default() };
+        let system = SystemArgs { size, ..SystemArgs::default() };
+        let settings = StackSettings::new(&system)?.with_tasks(part.tasks).with_pool(part.pool);
         let one =
             with_stack(&settings, operator, async |stack| run::run(&spec, LoadTarget::Own(stack), operator).await);
         let one = one.await?;
@@ -81,9 +80,10 @@ pub(in crate::bench) async fn run(args: &Phase4Args, operator: &Operator) -> Res
         }
     }
     let folders: Vec<_> = finished.iter().map(|it| it.folder.clone()).collect();
-    let written = report::write_beside_reference(&folders, &folder)?;
+    let built = report::build_beside_reference(&folders)?;
     say("");
-    headline::show_together(&written);
+    headline::show_together(&built);
+    headline::show_paths(&built.write(&folder)?);
     say(format_args!("\nDatum {}, result {}", capsule::this_datum(), folder.display()));
     Ok(exit_code(&finished, operator))
 }

@@ -11,30 +11,35 @@ use crate::bench::operator::Operator;
 use crate::bench::report;
 use crate::bench::run::{self, Finished, LoadTarget, RunSpec};
 use crate::bench::session::with_stack;
-use crate::bench::system::StackSettings;
+use crate::bench::system::{Elsewhere, StackSettings};
 use crate::bench::{capsule, describe, headline};
 use crate::terminal::say;
 
 pub(in crate::bench) async fn run(args: &BenchArgs, operator: &Operator) -> Result<ExitCode, BenchError> {
     let name = args.scenario.as_deref().unwrap_or_default();
-    let one = spec(name, &args.load, Driver::find(&args.driver).await?, &args.result)?;
+    let elsewhere = Elsewhere::of(&args.system.elsewhere)?;
+    let driver = Driver::find(&args.driver, elsewhere.as_ref().and_then(Elsewhere::ca)).await?;
+    let one = spec(name, &args.load, driver, &args.result)?;
+    let settings = StackSettings::new(&args.system)?;
+    run::prove_writable(&one.out)?;
     announce(&one);
     // Several runs are a folder of results, with what they say together.
     let set = (args.runs > 1).then(|| report::new_set(&one.out, &set_name(&one, args.runs))).transpose()?;
     let spec = RunSpec { out: set.clone().unwrap_or_else(|| one.out.clone()), ..one };
-    let settings = StackSettings::new(&args.system);
     let mut finished = Vec::new();
     for number in 1..=args.runs {
         if args.runs > 1 {
             say(format_args!("\nrun {number} of {}", args.runs));
         }
-        let one = if let Some(url) = &args.system.target {
-            run::run(&spec, LoadTarget::Elsewhere(url), operator).await?
+        let one = if let Some(elsewhere) = &elsewhere {
+            run::run(&spec, LoadTarget::Elsewhere(elsewhere), operator).await?
         } else {
             let work = async |stack: &mut _| run::run(&spec, LoadTarget::Own(stack), operator).await;
             with_stack(&settings, operator, work).await?
         };
-        headline::show(&one, &report::write(std::slice::from_ref(&one.folder), &one.folder)?);
+        let built = report::build(std::slice::from_ref(&one.folder))?;
+        headline::show(&one, &built);
+        headline::show_paths(&built.write(&one.folder)?);
         finished.push(one);
         if operator.wants_stop() {
             break;
@@ -42,9 +47,10 @@ pub(in crate::bench) async fn run(args: &BenchArgs, operator: &Operator) -> Resu
     }
     if let Some(set) = set {
         let folders: Vec<_> = finished.iter().map(|it| it.folder.clone()).collect();
-        let written = report::write(&folders, &set)?;
+        let built = report::build(&folders)?;
         say("");
-        headline::show_together(&written);
+        headline::show_together(&built);
+        headline::show_paths(&built.write(&set)?);
     }
     Ok(exit_code(&finished, operator))
 }
@@ -63,13 +69,12 @@ pub(in crate::bench) fn spec(
 ) -> Result<RunSpec, BenchError> {
     let scenario = overrides(load).apply(&loadgen::scenario::open(name)?)?;
     Ok(RunSpec {
-        scenario,
         driver,
         users: load.users,
-        seed: load.seed,
+        seed: load.seed.seed,
         role: result.role.clone(),
         label: result.label.clone(),
-        out: result.out.clone(),
+        ..RunSpec::new(scenario, &result.out.folder)
     })
 }
 

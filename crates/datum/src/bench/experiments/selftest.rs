@@ -8,7 +8,6 @@ use envelope::run::Run;
 use loadgen::scenario::{Distribution, Endpoint, Identities, MixEntry, Model, PhaseSpec, Scenario, ThinkTime, Tokens};
 
 use crate::bench::args::SelftestArgs;
-use crate::bench::drivers::Driver;
 use crate::bench::error::{BenchError, EXIT_INTERRUPTED};
 use crate::bench::operator::Operator;
 use crate::bench::report;
@@ -53,30 +52,26 @@ impl Found {
 }
 
 pub(in crate::bench) async fn run(args: &SelftestArgs, operator: &Operator) -> Result<ExitCode, BenchError> {
-    let folder = report::new_set(&args.out, "selftest")?;
-    let spec = |label: &str| RunSpec {
-        scenario: scenario(args.duration),
-        driver: Driver::Native,
-        users: None,
-        seed: 1,
-        role: None,
-        label: Some(label.to_owned()),
-        out: folder.clone(),
-    };
+    let folder = report::new_set(&args.out.folder, "selftest")?;
+    let spec =
+        |label: &str| RunSpec { label: Some(label.to_owned()), ..RunSpec::new(scenario(args.duration), &folder) };
     say(format_args!("selftest: {} ms are added to one stage after the other", args.delay_ms));
     say("\nwithout a delay");
     let before = measure(&spec("without"), &settings(None), operator).await?;
+    if operator.wants_stop() {
+        return Ok(ExitCode::from(EXIT_INTERRUPTED));
+    }
 
     let mut found = Vec::new();
     let wanted = |stage: &&str| args.stage.is_empty() || args.stage.iter().any(|it| it == *stage);
     for stage in STAGES.into_iter().filter(wanted) {
         say(format_args!("\nwith {} ms more in {stage}", args.delay_ms));
         let after = measure(&spec(stage), &settings(Some(delay(stage, args.delay_ms))), operator).await?;
-        found.push(compare(stage, f64::from(args.delay_ms), &before, &after)?);
         if operator.wants_stop() {
             say(table(&found));
             return Ok(ExitCode::from(EXIT_INTERRUPTED));
         }
+        found.push(compare(stage, f64::from(args.delay_ms), &before, &after)?);
     }
     say("");
     say(table(&found));

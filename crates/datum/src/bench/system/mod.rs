@@ -4,9 +4,11 @@
 //! requests, and the CPU of each is known.
 
 mod cpu;
+mod elsewhere;
 mod own_stack;
 mod settings;
 
 pub(super) use cpu::{CpuWatch, cpu_seconds_of, peak_memory_bytes_of};
+pub(super) use elsewhere::Elsewhere;
 pub(super) use own_stack::{OwnStack, StackFailure};
 pub(super) use settings::{Delay, StackSettings, is_secret};

@@ -9,7 +9,8 @@ use stack::cpu_quota::TaskCpu;
 use stack::environment::is_passed_on;
 use stack::{Service, TaskCounts};
 
-use crate::bench::args::{PoolArg, SystemArgs};
+use crate::bench::args::{PoolArg, SystemArgs, TaskSizeArgs};
+use crate::bench::error::BenchError;
 use crate::cli::count_tasks;
 
 /// What stands in the capsule in place of a secret.
@@ -39,23 +40,33 @@ pub(in crate::bench) enum Delay {
 
 impl Default for StackSettings {
     fn default() -> Self {
-        Self::new(&SystemArgs::default())
+        Self::unchecked(&SystemArgs::default())
     }
 }
 
 impl StackSettings {
-    pub(in crate::bench) fn new(args: &SystemArgs) -> Self {
-        let mut set: BTreeMap<String, String> = args.set.iter().cloned().collect();
+    /// What was typed. Pools that no task would take are refused here, before anything is started.
+    pub(in crate::bench) fn new(args: &SystemArgs) -> Result<Self, BenchError> {
+        let settings = Self::unchecked(args);
+        match read_pool(&settings.set) {
+            Ok(_) => Ok(settings),
+            Err(reason) => Err(BenchError::Usage(format!("--pool-max, --pool-min: {reason}"))),
+        }
+    }
+
+    fn unchecked(args: &SystemArgs) -> Self {
+        let TaskSizeArgs { task_cpu, pool_max, pool_min, set } = &args.size;
+        let mut set: BTreeMap<String, String> = set.iter().cloned().collect();
         // Six logins of one account at once are answered 429: a load test would measure the throttle.
         set.entry("AUTH_THROTTLE".to_owned()).or_insert_with(|| "off".to_owned());
-        for (name, value) in [("DB_POOL_MAX", args.pool_max), ("DB_POOL_MIN", args.pool_min)] {
+        for (name, value) in [("DB_POOL_MAX", pool_max), ("DB_POOL_MIN", pool_min)] {
             if let Some(value) = value {
                 set.insert(name.to_owned(), value.to_string());
             }
         }
         Self {
             tasks: count_tasks(&args.tasks),
-            task_cpu: args.task_cpu,
+            task_cpu: *task_cpu,
             set,
             database_url: args.database_url.clone(),
             delay: None,
@@ -176,13 +187,17 @@ pub(in crate::bench) fn is_secret(name: &str, value: &str) -> bool {
 
 /// The pool as the tasks read it. What they refuse is no size: the start then fails, with the right words.
 fn pool_size(variables: &BTreeMap<String, String>) -> PoolSize {
+    read_pool(variables).unwrap_or(PoolSize { min: 0, max: 0 })
+}
+
+fn read_pool(variables: &BTreeMap<String, String>) -> Result<PoolSize, String> {
     let mut pairs = variables.clone();
     // A pool has a database, wherever.
     pairs.insert("DATABASE_URL".to_owned(), "postgres://datum@localhost/datum".to_owned());
     let database = config::load(&Environment::from_pairs(pairs), DatabaseConfig::read);
-    let (min, max) = database.map_or((0, 0), |it| (it.min_connections(), it.max_connections()));
+    let database = database.map_err(|error| error.to_string())?;
     let narrow = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    PoolSize { min: narrow(min), max: narrow(max) }
+    Ok(PoolSize { min: narrow(database.min_connections()), max: narrow(database.max_connections()) })
 }
 
 #[cfg(test)]
@@ -191,10 +206,8 @@ mod tests {
     use crate::cli::TasksFor;
 
     fn args(set: &[(&str, &str)]) -> SystemArgs {
-        SystemArgs {
-            set: set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-            ..SystemArgs::default()
-        }
+        let set = set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        SystemArgs { size: TaskSizeArgs { set, ..TaskSizeArgs::default() }, ..SystemArgs::default() }
     }
 
     fn shell(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -207,7 +220,7 @@ mod tests {
         assert!(settings.arguments().contains(&"AUTH_THROTTLE=off".to_owned()));
         assert_eq!(settings.facts(&shell(&[]), "15".into()).settings["AUTH_THROTTLE"], "off");
         assert!(settings.describe().contains("throttling OFF"), "{}", settings.describe());
-        let settings = StackSettings::new(&args(&[("AUTH_THROTTLE", "on")]));
+        let settings = StackSettings::new(&args(&[("AUTH_THROTTLE", "on")])).expect("valid");
         assert!(!settings.describe().contains("OFF"));
     }
 
@@ -215,10 +228,14 @@ mod tests {
     fn tasks_pools_and_quota_are_in_the_capsule() {
         let settings = StackSettings::new(&SystemArgs {
             tasks: vec![TasksFor::All(2), TasksFor::One(Service::Auth, 3)],
-            task_cpu: Some("256".parse().expect("a size")),
-            pool_max: Some(9),
+            size: TaskSizeArgs {
+                task_cpu: Some("256".parse().expect("a size")),
+                pool_max: Some(9),
+                ..TaskSizeArgs::default()
+            },
             ..SystemArgs::default()
-        });
+        })
+        .expect("valid");
         let facts = settings.facts(&shell(&[]), "15".into());
         assert_eq!((facts.tasks["auth"], facts.tasks["actor"]), (3, 2));
         assert_eq!(facts.pools["document"], PoolSize { min: 5, max: 9 });
@@ -232,8 +249,23 @@ mod tests {
     }
 
     #[test]
+    fn pools_that_no_task_would_take_are_refused_at_once() {
+        let sized = |pool_max, pool_min| {
+            let size = TaskSizeArgs { pool_max, pool_min, ..TaskSizeArgs::default() };
+            StackSettings::new(&SystemArgs { size, ..SystemArgs::default() })
+        };
+        // Also against the default of the other one.
+        for (max, min) in [(Some(3), Some(9)), (None, Some(99))] {
+            let error = sized(max, min).expect_err("refused");
+            assert_eq!(error.exit_code(), 64);
+            assert!(error.to_string().contains("DB_POOL_MIN must not be above DB_POOL_MAX"), "{error}");
+        }
+        assert!(sized(Some(9), Some(9)).is_ok());
+    }
+
+    #[test]
     fn the_shells_settings_are_told_and_no_secret_is() {
-        let settings = StackSettings::new(&args(&[("X_URL", "https://me:pw@example.com")]));
+        let settings = StackSettings::new(&args(&[("X_URL", "https://me:pw@example.com")])).expect("valid");
         let facts = settings.facts(
             &shell(&[
                 ("LOG_LEVEL", "debug"),

@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use envelope::result::{Completion, GeneratorUse, PhaseKind};
+use envelope::result::{Completion, FolderError, GeneratorUse, PhaseKind};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use loadgen::run::{Event, Outcome, Plan};
@@ -18,12 +18,14 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use service_kit::clock::{Clock, SystemClock};
 use tempfile::TempDir;
+use time::OffsetDateTime;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::points::Points;
+use super::Driven;
 use crate::bench::error::BenchError;
 use crate::bench::system::{cpu_seconds_of, peak_memory_bytes_of};
 
@@ -37,12 +39,15 @@ const EXIT_STOPPED: i32 = 105;
 const LAST_WORDS: usize = 12;
 /// From this share of all CPUs on, k6 measured itself.
 const BUSY_SHARE: f64 = 0.9;
+/// What voids a run that was ended before its measured phase.
+const NOTHING_MEASURED: &str = "The run ended before anything was measured.";
 
 /// A k6 that was found.
 #[derive(Debug, Clone)]
 pub(in crate::bench) struct K6 {
     program: PathBuf,
     version: String,
+    target_ca: Option<PathBuf>,
 }
 
 impl K6 {
@@ -59,7 +64,14 @@ impl K6 {
         let version = parse_version(&text).ok_or_else(|| {
             BenchError::Usage(format!("`{} version` does not answer as k6 does: {}", program.display(), text.trim()))
         })?;
-        Ok(Self { program: program.to_owned(), version })
+        Ok(Self { program: program.to_owned(), version, target_ca: None })
+    }
+
+    /// The same, which takes certificates of this file's authorities for a target's.
+    pub(in crate::bench) fn trusting(self, target_ca: Option<&Path>) -> Result<Self, BenchError> {
+        // k6 runs in a folder of its own.
+        let absolute = |path: &Path| std::path::absolute(path).map_err(BenchError::io(path));
+        Ok(Self { target_ca: target_ca.map(absolute).transpose()?, ..self })
     }
 
     pub(in crate::bench) fn version(&self) -> &str {
@@ -73,9 +85,12 @@ impl K6 {
         raw: &Path,
         events: mpsc::Sender<Event>,
         stop: CancellationToken,
-    ) -> Result<Outcome, BenchError> {
+    ) -> Result<Driven, BenchError> {
         let raw = raw.join(RAW);
-        let mut archive = Archive::create(&raw).map_err(BenchError::io(&raw))?;
+        let unwritten = |source| FolderError::Io { path: raw.clone(), source };
+        let mut archive = Archive::create(&raw).map_err(unwritten)?;
+        let mut broken = None;
+        let began_at = SystemClock.now();
         let folder = scripts::unpack(&plan.scenario)?;
         let mut child = self.start(plan, &folder)?;
         let points = child.stdout.take();
@@ -89,7 +104,13 @@ impl K6 {
                 tokio::select! {
                     line = lines.next_line() => match line {
                         Ok(Some(line)) => {
-                            archive.keep(&line).map_err(BenchError::io(&raw))?;
+                            if broken.is_none()
+                                && let Err(error) = archive.keep(&line)
+                            {
+                                broken = Some(unwritten(error));
+                                told_to_stop = true;
+                                interrupt(&child);
+                            }
                             reading.line(&line).await;
                         }
                         _ => break,
@@ -101,7 +122,7 @@ impl K6 {
                 }
             }
         }
-        archive.finish().map_err(BenchError::io(&raw))?;
+        broken = broken.or(archive.finish().err().map(unwritten));
         let status = child.wait().await.map_err(|error| BenchError::Program(format!("k6: {error}")))?;
         let words = words.await.unwrap_or_default();
         let outcome = reading.end(told_to_stop).await;
@@ -110,12 +131,9 @@ impl K6 {
             Some(EXIT_STOPPED) if told_to_stop => {}
             _ => return Err(BenchError::Program(format!("k6 ended with {status}:\n{words}"))),
         }
-        outcome.ok_or_else(|| {
-            if told_to_stop {
-                return BenchError::Interrupted;
-            }
-            BenchError::Program(format!("k6 sent no request:\n{words}"))
-        })
+        let outcome = outcome.or_else(|| told_to_stop.then(|| never_began(began_at)));
+        let outcome = outcome.ok_or_else(|| BenchError::Program(format!("k6 sent no request:\n{words}")))?;
+        Ok(Driven { outcome, unwritten: broken })
     }
 
     fn start(&self, plan: &Plan, folder: &TempDir) -> Result<Child, BenchError> {
@@ -138,6 +156,10 @@ impl K6 {
             // Ctrl-C of the terminal is for the run, which tells k6.
             .process_group(0)
             .kill_on_drop(true);
+        if let Some(file) = &self.target_ca {
+            // k6 has no option for it; Go reads the trusted authorities from this file instead of the system's (crypto/x509).
+            command.env("SSL_CERT_FILE", file);
+        }
         for name in
             ["VUS", "MAX_VUS", "RATE", "RAMP_SECONDS", "WARM_UP_SECONDS", "MEASURE_SECONDS", "THINK_TIME_SECONDS"]
         {
@@ -150,6 +172,20 @@ impl K6 {
                 .env("PASSWORDS", dataset.distinct_hashes.to_string());
         }
         command.spawn().map_err(|error| BenchError::Program(format!("cannot run {}: {error}", self.program.display())))
+    }
+}
+
+/// What is left of a run that was ended while its users were made.
+fn never_began(at: OffsetDateTime) -> Outcome {
+    Outcome {
+        completion: Completion::Interrupted,
+        started_at: at,
+        ended_at: SystemClock.now(),
+        phases: Vec::new(),
+        identities: 0,
+        void: vec![NOTHING_MEASURED.to_owned()],
+        warnings: Vec::new(),
+        generator: GeneratorUse { cpu_seconds: None, peak_memory_bytes: None, threads: None },
     }
 }
 
@@ -256,7 +292,9 @@ impl<'a> Reading<'a> {
         let users = self.plan.scenario.virtual_users();
         let identities = self.points.identities();
         let mut void = Vec::new();
-        if users > 1 && identities == 1 {
+        if window.is_none() {
+            void.push(NOTHING_MEASURED.to_owned());
+        } else if users > 1 && identities == 1 {
             void.push(format!(
                 "one identity served all {users} virtual users: its row, its cache and its throttle were measured"
             ));
