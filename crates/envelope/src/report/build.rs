@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::document::{Block, Document, Finding, Section, SectionKind, Severity, Standing, Verdict};
 use super::facts::Facts;
 use super::{Options, format, rules, sections};
+use crate::result::Capsule;
 use crate::run::Run;
 
 /// Makes the report of runs, in the order given.
@@ -48,7 +49,8 @@ fn verdict(findings: &[(SectionKind, Finding)]) -> Verdict {
         (false, _) => Verdict {
             standing: Standing::Void,
             headline: if only_capacity {
-                "These runs say nothing about what the system can carry. Latencies and errors, at the load that was sent, stand."
+                "The throughput of these runs says nothing about what the system can carry. Latencies and errors, at the load that was \
+                 sent, stand."
                     .to_owned()
             } else {
                 "These runs, or some of them, say nothing about the system.".to_owned()
@@ -83,8 +85,16 @@ fn title(facts: &Facts<'_>) -> String {
     }
 }
 
+/// The port of a stack that a run started for itself says nothing; that it was one does.
+pub(super) fn target_in_words(capsule: &Capsule) -> String {
+    let url = &capsule.target.url;
+    let is_local =
+        ["http://127.0.0.1:", "http://localhost:", "http://[::1]:"].iter().any(|local| url.starts_with(local));
+    if is_local && capsule.target.stack.is_some() { "a stack of this machine".to_owned() } else { url.clone() }
+}
+
 fn subtitle(facts: &Facts<'_>) -> String {
-    let targets: Vec<String> = facts.distinct(|capsule| Some(capsule.target.url.clone())).into_iter().collect();
+    let targets: Vec<String> = facts.distinct(|capsule| Some(target_in_words(capsule))).into_iter().collect();
     let days: Vec<String> = facts.distinct(|capsule| Some(capsule.started_at.date().to_string())).into_iter().collect();
     let runs = format::plural(facts.runs.len(), "run", "runs");
     let of = if targets.is_empty() { String::new() } else { format!(" of {}", format::list(&targets)) };
@@ -145,6 +155,16 @@ mod tests {
         }
         let conclusion = document.sections.last().unwrap();
         assert!(matches!(&conclusion.blocks[0], Block::Finding(finding) if finding.severity == Severity::Void));
+    }
+
+    #[test]
+    fn a_stack_that_a_run_started_has_no_address_worth_telling() {
+        let own = Run { capsule: Some(capsule(10)), ..run("a", []) };
+        let mut elsewhere = capsule(10);
+        elsewhere.target = crate::result::Target { url: "https://example.net".into(), stack: None };
+        let elsewhere = Run { capsule: Some(elsewhere), ..run("b", []) };
+        let document = build(&[own, elsewhere], &Options::default());
+        assert_eq!(document.subtitle, "2 runs of a stack of this machine and https://example.net on 2026-11-30");
     }
 
     #[test]

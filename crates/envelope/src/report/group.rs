@@ -39,6 +39,17 @@ impl<'a> Group<'a> {
         self.runs.windows(2).all(|pair| matches!(pair, [one, other] if one.load == other.load))
     }
 
+    /// Whether all its runs were made on a system of the same settings (tasks, pools, quotas, variables), as far as is known.
+    pub(super) fn is_configured_alike(&self) -> bool {
+        let settings = |run: &&'a Run| {
+            let stack = run.capsule.as_ref()?.target.stack.as_ref()?;
+            Some((&stack.tasks, &stack.pools, &stack.task_cpu_units, &stack.settings))
+        };
+        let mut known = self.runs.iter().filter_map(settings);
+        let first = known.next();
+        known.all(|other| Some(other) == first)
+    }
+
     /// Latency of all its requests.
     pub(super) fn overall(&self) -> LatencySummary {
         merged(self.runs.iter().map(|run| &run.overall))

@@ -35,6 +35,7 @@ const TREND_P_VALUE: f64 = 0.01;
 /// One of the series that are looked at.
 struct Series<'a> {
     name: &'static str,
+    unit: &'static str,
     values: &'a [f64],
     /// … and if it changes the level by more than this share over the remainder.
     relevant_change: f64,
@@ -52,7 +53,7 @@ struct Series<'a> {
 /// 3. What remains must not have a trend: Mann–Kendall on batch means with p < 0.01, and a Theil–Sen change over the
 ///    remainder beyond the same shares.
 ///
-/// `throughput` is requests per second, `mean_latency` in any unit; a second without expected answers is `None` and takes
+/// `throughput` is requests per second, `mean_latency` in milliseconds; a second without expected answers is `None` and takes
 /// the latency of its neighbour.
 #[must_use]
 pub fn find_steady_state(throughput: &[f64], mean_latency: &[Option<f64>]) -> SteadyState {
@@ -63,8 +64,8 @@ pub fn find_steady_state(throughput: &[f64], mean_latency: &[Option<f64>]) -> St
     }
     let latency = filled(mean_latency);
     let all = [
-        Series { name: "throughput", values: throughput, relevant_change: 0.05 },
-        Series { name: "mean latency", values: &latency, relevant_change: 0.10 },
+        Series { name: "throughput", unit: "requests a second", values: throughput, relevant_change: 0.05 },
+        Series { name: "mean latency", unit: "ms", values: &latency, relevant_change: 0.10 },
     ];
     let batch = if length < BATCHED_FROM_SECONDS { 1 } else { 5 };
     let mut discard = 0;
@@ -99,12 +100,13 @@ fn warm_up(series: &Series<'_>, batch: usize) -> Result<usize, String> {
         return Ok(0);
     }
     Err(format!(
-        "{} settles only after {} of {} s, at {} instead of {} before",
+        "{} comes to another level after {} of {} s: from {} to {} {}",
         series.name,
         cut.observations,
         series.values.len(),
-        figure(cut.mean_after),
         figure(before),
+        figure(cut.mean_after),
+        series.unit,
     ))
 }
 
@@ -225,7 +227,7 @@ mod tests {
         let late = seconds(180, |second| if second < 120 { 150.0 } else { 222.0 });
         let found = find_steady_state(&late, &level(180, 75.0));
         let SteadyState::NeverReached { reason } = found else { panic!("{found:?}") };
-        assert!(reason.starts_with("throughput settles only after 1"), "{reason}");
+        assert!(reason.starts_with("throughput comes to another level after 1"), "{reason}");
     }
 
     #[test]

@@ -8,10 +8,10 @@ use crate::native::{capsule, interval, phase};
 
 /// Ended in its `seconds`th second; the reasons of the report's verdict, each `rule: sentence`.
 fn ended(phases: Vec<Phase>, seconds: u32, identities: u64, void: &[&str]) -> (envelope::run::Run, Vec<String>) {
-    let folder = tempfile::tempdir().unwrap();
-    let mut writer = IntervalWriter::create(folder.path()).unwrap();
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut writer = IntervalWriter::create(folder.path()).expect("a new file");
     for second in 0..seconds {
-        writer.append(&interval(second, 50, 20)).unwrap();
+        writer.append(&interval(second, 50, 20)).expect("a line");
     }
     let capsule = Capsule {
         completion: Completion::Interrupted,
@@ -20,7 +20,7 @@ fn ended(phases: Vec<Phase>, seconds: u32, identities: u64, void: &[&str]) -> (e
         verified: [("login".to_owned(), "ok".to_owned())].into(),
         ..capsule(phases)
     };
-    write_capsule(folder.path(), &capsule).unwrap();
+    write_capsule(folder.path(), &capsule).expect("a capsule");
     let run = read(folder.path()).unwrap();
     let verdict = build(std::slice::from_ref(&run), &Options::default()).verdict;
     let reasons = verdict.reasons.iter().map(|reason| format!("{}: {}", reason.rule, reason.sentence));

@@ -43,7 +43,7 @@ fn an_experiment_like_the_references_is_described_and_its_limit_named() {
     assert_has(
         &text,
         &[
-            "> **Verdict: VOID.** These runs say nothing about what the system can carry.",
+            "> **Verdict: VOID.** The throughput of these runs says nothing about what the system can carry.",
             "200 virtual users who think for 0.820 s on average cannot send more than 243.90 requests a second",
             "| Role | exploratory | exploratory | steady state | steady state | steady state |",
             "| Pool, min/max per task | 5/20 each | 5/14 each | 5/14 each | 5/14 each | 5/14 each |",
@@ -52,7 +52,7 @@ fn an_experiment_like_the_references_is_described_and_its_limit_named() {
             "| Reference: all runs | 9 | 379,269 | 0.0024 % | 0.0041 % |",
             "| get-user | 502 | target_failed | the balancer | balancer | 5 |",
             "login is password hashing (hash):",
-            "Run 1 and run 2: CPU is saturated: auth-1 used 98 % of its 0.50 cores. (`cpu-saturated`)",
+            "Run 1: CPU is saturated: auth-1 used 98 % of its 0.50 cores (with it at 100 % the system carries ",
             "Two task counts (1 and 2) identify no scaling law",
         ],
     );

@@ -6,6 +6,7 @@ use crate::report::document::Table;
 use crate::report::format;
 use crate::report::svg::{Axis, Element, Scale};
 use crate::result::Latencies;
+use crate::statistics::SAMPLES_BEYOND;
 
 /// Points of a curve.
 const POINTS: u32 = 200;
@@ -97,7 +98,7 @@ impl Distribution {
 
     pub(super) fn draw(&self, room: Room) -> Drawing {
         let width = paper_width(room);
-        let (left, right, top) = (52.0, width - 18.0, 22.0);
+        let (left, right, top) = (52.0, width - LABEL_WIDTH / 2.0 - 4.0, 22.0);
         let bottom = if room == Room::Wide { 300.0 } else { 270.0 };
         let across = Axis::right(Scale::Linear(0.0, self.nines()), left, right);
         let points: Vec<Vec<(f64, f64)>> = self.curves.iter().map(|curve| curve_points(&curve.latencies)).collect();
@@ -117,8 +118,17 @@ impl Distribution {
             Element::label((right, bottom + 32.0), "end", "tick", "share of requests that are not slower"),
         ];
         for (index, points) in points.iter().enumerate() {
-            let line = points.iter().map(|(nines, ms)| Some((across.at(*nines), up.at(*ms))));
-            elements.push(Element::polyline(line, &line_class(index)));
+            let line = |from: usize, to: usize| {
+                points[from..to].iter().map(|(nines, ms)| Some((across.at(*nines), up.at(*ms))))
+            };
+            // Where fewer than ten requests are left, the curve is of single ones.
+            let rough = points.iter().position(|(nines, _)| *nines > supported_nines(&self.curves[index].latencies));
+            let rough = rough.unwrap_or(points.len()).max(1).min(points.len());
+            elements.push(Element::polyline(line(0, rough), &line_class(index)));
+            if rough < points.len() {
+                elements
+                    .push(Element::polyline(line(rough - 1, points.len()), &format!("{} rough", line_class(index))));
+            }
         }
         Drawing { width, height: bottom + 40.0, elements }
     }
@@ -139,6 +149,12 @@ fn percent_of(nines: f64) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "a position on a chart")]
 fn nines_of(latencies: &Latencies) -> f64 {
     (latencies.count() as f64).log10().clamp(0.0, MOST_NINES)
+}
+
+/// How far right ten requests are left.
+#[expect(clippy::cast_precision_loss, reason = "a position on a chart")]
+fn supported_nines(latencies: &Latencies) -> f64 {
+    (latencies.count() as f64 / SAMPLES_BEYOND).log10().max(0.0)
 }
 
 fn curve_points(latencies: &Latencies) -> Vec<(f64, f64)> {
@@ -169,6 +185,20 @@ mod tests {
         assert!((nines - 3.0).abs() < 1e-9 && (ms - 999.0).abs() < 2.0, "{nines} {ms}");
         let (_, median) = points.iter().min_by(|a, b| (a.0 - 0.301).abs().total_cmp(&(b.0 - 0.301).abs())).unwrap();
         assert!((median - 500.0).abs() < 10.0, "{median}");
+    }
+
+    #[test]
+    fn the_part_of_a_curve_that_few_requests_are_left_for_is_drawn_faintly() {
+        let drawn = |count| {
+            let latencies = uniform(count);
+            let chart = Distribution::of("t", [("a".into(), Some(&latencies))]).unwrap();
+            let elements = chart.draw(Room::Wide).elements;
+            elements.iter().map(ToString::to_string).filter(|element| element.starts_with("<path")).collect::<Vec<_>>()
+        };
+        let many = drawn(1_000);
+        assert_eq!(many.len(), 2);
+        assert!(many[0].contains("class=\"line s0 d0\"") && many[1].contains("class=\"line s0 d0 rough\""), "{many:?}");
+        assert_eq!(drawn(5).len(), 2, "a curve of five is rough from its beginning");
     }
 
     #[test]

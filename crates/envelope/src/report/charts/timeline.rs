@@ -95,16 +95,8 @@ impl Timeline {
 
     pub(super) fn table(&self) -> Table {
         let mut table = Table::new(
-            self.title.clone(),
-            &[
-                "Seconds",
-                "#Requests/s",
-                "#Failed",
-                "#p50 ms (highest)",
-                "#p95 ms (highest)",
-                "#p99 ms (highest)",
-                "Measured",
-            ],
+            format!("{}; percentiles are the highest of the single seconds'", self.title),
+            &["Seconds", "#Requests/s", "#Failed", "#p50 ms", "#p95 ms", "#p99 ms", "Measured"],
         );
         let group = self.points.len().div_ceil(MOST_ROWS).max(1);
         for points in self.points.chunks(group) {

@@ -3,7 +3,7 @@
 use super::stages::of_main_group;
 use super::{Rule, capitalised, note, warning};
 use crate::report::attribution::Part;
-use crate::report::document::SectionKind;
+use crate::report::document::{SectionKind, Severity};
 use crate::report::facts::Facts;
 use crate::report::format;
 use crate::result::ProcessUse;
@@ -14,8 +14,8 @@ const SATURATED: f64 = 0.9;
 
 pub(super) const CPU_SATURATED: Rule = Rule {
     id: "cpu-saturated",
-    about: "A process of the stack that used 90 % or more of its CPU quota over the measured phase (utilisation law). Without \
-            a quota: the whole machine, 90 % or more of all its CPUs, driver included.",
+    about: "A process of the stack that used 90 % or more of its CPU quota over the measured phase. By the utilisation \
+            law, U = X·D, its throughput at 100 % is X/U as long as a request costs what it costs now. Without a quota: the whole machine, 90 % or more of all its CPUs, driver included.",
     section: SectionKind::Bottleneck,
     evaluate: |facts| {
         let mut said: Vec<(String, Vec<&str>)> = Vec::new();
@@ -39,11 +39,19 @@ pub(super) const CPU_SATURATED: Rule = Rule {
 fn busy_processes(run: &Run) -> Option<String> {
     let used = run.capsule.as_ref()?.stack_use.as_ref().filter(|used| used.seconds > 0.0)?;
     let mut busy: Vec<String> = Vec::new();
-    for (process, ProcessUse { cpu_seconds, quota_cores }) in &used.processes {
+    for (process, ProcessUse { cpu_seconds, quota_cores, .. }) in &used.processes {
         let Some(quota) = quota_cores.filter(|quota| *quota > 0.0) else { continue };
         let share = cpu_seconds / used.seconds / quota;
         if share >= SATURATED {
-            busy.push(format!("{process} used {} of its {} cores", format::percent(share), format::decimals(quota, 2)));
+            let most = run.goodput().filter(|rate| *rate > 0.0).map_or_else(String::new, |rate| {
+                let most = format::decimals(rate / share.min(1.0), 0);
+                format!(" (with it at 100 % the system carries {most} requests a second of this mix)")
+            });
+            busy.push(format!(
+                "{process} used {} of its {} cores{most}",
+                format::percent(share),
+                format::decimals(quota, 2)
+            ));
         }
     }
     (!busy.is_empty()).then(|| format!("CPU is saturated: {}", format::list(&busy)))
@@ -70,12 +78,15 @@ fn busy_machine(run: &Run) -> Option<String> {
 
 /// From this share of an endpoint's mean on, waiting for something is worth a sentence.
 const MUCH_WAITING: f64 = 0.1;
+/// From this share on the thing is at its limit: requests wait for it longer than everything else takes.
+const MOST_WAITING: f64 = 0.5;
 /// Shorter waits are the cost of taking the thing, not of its being taken.
 const WAIT_MS: f64 = 1.0;
 
 pub(super) const POOL_SATURATED: Rule = Rule {
     id: "pool-saturated",
-    about: "An endpoint that spends 10 % or more of its mean, and at least 1 ms, waiting for a database connection.",
+    about: "An endpoint that spends 10 % or more of its mean, and at least 1 ms, waiting for a database connection. From 50 % on \
+            the pool is called too small.",
     section: SectionKind::Bottleneck,
     evaluate: |facts| {
         waiting(
@@ -90,7 +101,7 @@ pub(super) const POOL_SATURATED: Rule = Rule {
 pub(super) const ADMISSION_SATURATED: Rule = Rule {
     id: "admission-saturated",
     about: "An endpoint that spends 10 % or more of its mean, and at least 1 ms, waiting for a permit: the hashing threads or \
-            the upload slots of its task are busy.",
+            the upload slots of its task are busy. From 50 % on they are called to be at their limit.",
     section: SectionKind::Bottleneck,
     evaluate: |facts| {
         waiting(facts, "admission", "a permit", "the work that it admits to (hashing, uploads) is at its limit")
@@ -104,12 +115,15 @@ fn waiting(facts: &Facts<'_>, stage: &str, what: &str, why: &str) -> Vec<super::
         let Some(part) = found.part(stage).filter(much) else { continue };
         let p99 = part.summary.as_ref().and_then(|it| format::percentile_in_words(it.p99, 99.0, it.count));
         let tail = p99.map_or_else(String::new, |p99| format!(", 99th percentile {p99}"));
-        said.push(warning(format!(
-            "{} waits {} for {what} on average ({} of its mean{tail}): {why}.",
+        let is_limit = part.share >= MOST_WAITING;
+        let sentence = format!(
+            "{} waits {} for {what} on average ({} of its mean{tail}): {}.",
             capitalised(&found.endpoint),
             format::ms(part.mean_ms),
             format::percent(part.share),
-        )));
+            if is_limit { why } else { "at times there is none free, and most of the time there is" },
+        );
+        said.push(if is_limit { warning(sentence) } else { note(sentence) });
     }
     said
 }
@@ -175,6 +189,7 @@ pub(super) fn limits(facts: &Facts<'_>) -> Vec<super::Says> {
     [&CPU_SATURATED, &POOL_SATURATED, &ADMISSION_SATURATED]
         .into_iter()
         .flat_map(|rule| (rule.evaluate)(facts))
+        .filter(|says| says.severity == Severity::Warning)
         .collect()
 }
 
@@ -187,16 +202,21 @@ mod tests {
 
     fn with_use(cpu_seconds: f64, quota_cores: Option<f64>) -> Run {
         let mut capsule = capsule(10);
-        let process = ProcessUse { cpu_seconds, quota_cores };
+        let process = ProcessUse { cpu_seconds, quota_cores, throttled: None };
         capsule.stack_use = Some(StackUse { seconds: 60.0, processes: [("auth-1".to_owned(), process)].into() });
         capsule.generator.cpu_seconds = Some(6.0);
-        Run { capsule: Some(capsule), ..run("a", []) }
+        Run { capsule: Some(capsule), throughput: Some(98.0), ..run("a", []) }
     }
 
     #[test]
     fn a_process_at_its_quota_is_named() {
         let sentences = said(&CPU_SATURATED, &[with_use(14.7, Some(0.25))]);
-        assert!(sentences[0].1.contains("auth-1 used 98 % of its 0.25 cores"), "{sentences:?}");
+        assert!(
+            sentences[0]
+                .1
+                .contains("auth-1 used 98 % of its 0.25 cores (with it at 100 % the system carries 100 requests"),
+            "{sentences:?}"
+        );
         assert_eq!(said(&CPU_SATURATED, &[with_use(10.0, Some(0.25))]), []);
     }
 
@@ -218,6 +238,9 @@ mod tests {
             sentences[0].1.contains("79.0 ms for a database connection on average (79 % of its mean"),
             "{sentences:?}"
         );
+        let some = said(&POOL_SATURATED, &[with_pool(10)]);
+        assert_eq!(some[0].0, Severity::Note);
+        assert!(some[0].1.contains("at times there is none free"), "{some:?}");
         assert_eq!(said(&POOL_SATURATED, &[with_pool(1)]), []);
     }
 

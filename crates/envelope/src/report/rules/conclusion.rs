@@ -79,8 +79,8 @@ pub(super) const CAPACITY_STATEMENT: Rule = Rule {
         let bound = usable.iter().any(|run| facts.is_generator_bound(run));
         if bound {
             return vec![warning(format!(
-                "The capacity is not known. It is at least {} requests a second; more users, or an open model, would show \
-                 more (\"datum bench capacity\").",
+                "The capacity is not known. It is at least {} requests a second; more users, or an open model, would tell \
+                 how much more (\"datum bench capacity\").",
                 format::rate(highest)
             ))];
         }

@@ -37,7 +37,7 @@ fn bound_in_words(facts: &Facts<'_>, group: &Group<'_>) -> Option<String> {
     let share = evidence.share_of_bound?;
     let chance = if share > 1.0 { " (think times are random, and this run's were a little shorter)" } else { "" };
     Some(format!(
-        "Nothing about capacity follows from {names}: {} virtual users who think for {} on average{implied} cannot send more than {} \
+        "The throughput of {names} says nothing about capacity: {} virtual users who think for {} on average{implied} cannot send more than {} \
          requests a second in the long run, however fast the system is; {which} sent {} at a mean response time of {}, {} of \
          that bound{chance}.",
         format::decimals(evidence.users, 0),
@@ -338,7 +338,8 @@ mod tests {
         };
         let sentences = said(&GENERATOR_BOUND, &[untold("a", 222.04, 75.28), untold("b", 190.49, 232.05)]);
         assert_eq!(sentences.len(), 1, "{sentences:?}");
-        for part in ["0.822 s on average, as their figures imply", "243.41", "91 %", "follows from a:"] {
+        for part in ["0.822 s on average, as their figures imply", "243.41", "91 %", "The throughput of a says nothing"]
+        {
             assert!(sentences[0].1.contains(part), "{part} is missing: {sentences:?}");
         }
         assert_eq!(said(&GENERATOR_BOUND, &[untold("a", 222.04, 75.28)]), [], "one run alone implies nothing");

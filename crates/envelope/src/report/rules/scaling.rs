@@ -21,11 +21,15 @@ pub(super) const SCALING_MEASURED: Rule = Rule {
             let (Some(few), Some(many)) = (rates(&small), rates(&large)) else { continue };
             let (from, to) = (small[0].tasks.unwrap_or_default(), large[0].tasks.unwrap_or_default());
             let latency = match (mean_of(&small), mean_of(&large)) {
-                (Some(slow), Some(fast)) if fast > 0.0 => format!(
-                    " and the mean latency of right answers from {} to {} ({} times)",
+                (Some(slow), Some(fast)) if slow > 0.0 && fast > 0.0 => format!(
+                    " and the mean latency of right answers from {} to {} ({})",
                     format::ms(slow),
                     format::ms(fast),
-                    format::factor(slow / fast)
+                    if slow >= fast {
+                        format!("{} times shorter", format::factor(slow / fast))
+                    } else {
+                        format!("{} times longer", format::factor(fast / slow))
+                    }
                 ),
                 _ => String::new(),
             };
@@ -181,7 +185,7 @@ mod tests {
     #[test]
     fn the_second_task_brought_what_it_brought_at_least() {
         let sentences = said(&SCALING_MEASURED, &phase_4());
-        for part in ["189.91", "222.04", "+17 %", "232 ms to 75.3 ms (3.1 times)"] {
+        for part in ["189.91", "222.04", "+17 %", "232 ms to 75.3 ms (3.1 times shorter)"] {
             assert!(sentences[0].1.contains(part), "{part} is missing: {sentences:?}");
         }
         assert_eq!(sentences[1].0, Severity::Warning);

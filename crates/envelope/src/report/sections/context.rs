@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::report::build::target_in_words;
 use crate::report::document::{Block, Table};
 use crate::report::facts::Facts;
 use crate::report::format::{self, NOT_RECORDED};
@@ -22,9 +23,9 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
     row("Question", distinct(&|capsule| text_of(&capsule.scenario_definition, "question")));
     row("Scenario", distinct(&|capsule| Some(scenario(capsule))));
     row("Load", loads(facts));
-    row("Target", distinct(&|capsule| Some(capsule.target.url.clone())));
+    row("Target", distinct(&|capsule| Some(target_in_words(capsule))));
     row("Stack", distinct(&stack));
-    row("Users in the database", distinct(&dataset));
+    row("Users in the database", distinct(&|capsule| Some(dataset(capsule))));
     row("Driver", distinct(&|capsule| Some(format!("{} {}", capsule.driver.name, capsule.driver.version))));
     row("Machine", distinct(&|capsule| Some(machine(capsule))));
     row("Datum", distinct(&|capsule| Some(capsule.datum.clone())));
@@ -99,14 +100,16 @@ fn stack(capsule: &Capsule) -> Option<String> {
     Some(format!("own stack on this machine, PostgreSQL {}{settings}", stack.postgres))
 }
 
-fn dataset(capsule: &Capsule) -> Option<String> {
-    let dataset = capsule.dataset.as_ref()?;
-    Some(format!(
+fn dataset(capsule: &Capsule) -> String {
+    let Some(dataset) = &capsule.dataset else {
+        return "none populated before: the users registered themselves".to_owned();
+    };
+    format!(
         "{} (seed {}, {} distinct password hashes)",
         format::count(dataset.users),
         dataset.seed,
         dataset.distinct_hashes
-    ))
+    )
 }
 
 fn machine(capsule: &Capsule) -> String {

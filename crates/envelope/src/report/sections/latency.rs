@@ -29,7 +29,8 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
             p99: Some(latency.p99),
             ..LatencySummary::default()
         };
-        table.push(row(&name, &known));
+        let published = row(&name, &known).into_iter();
+        table.push(published.map(|cell| if cell == NOT_RECORDED { "-".to_owned() } else { cell }).collect());
     }
     let mut blocks = vec![Block::Table(table)];
     let curves = facts.runs_with_names().map(|(run, name)| (name.to_owned(), run.overall.histogram.as_ref()));
