@@ -21,7 +21,7 @@ fn ended(phases: Vec<Phase>, seconds: u32, identities: u64, void: &[&str]) -> (e
         ..capsule(phases)
     };
     write_capsule(folder.path(), &capsule).expect("a capsule");
-    let run = read(folder.path()).unwrap();
+    let run = read(folder.path()).expect("a run");
     let verdict = build(std::slice::from_ref(&run), &Options::default()).verdict;
     let reasons = verdict.reasons.iter().map(|reason| format!("{}: {}", reason.rule, reason.sentence));
     (run, reasons.collect())
