@@ -35,8 +35,8 @@ pub struct Service {
     pub openapi: utoipa::openapi::OpenApi,
     /// What must hold before the task gets traffic.
     pub readiness: Readiness,
-    /// The database, kept warm by the runner.
-    pub pool: Pool,
+    /// The database, kept warm by the runner; none where the service needs none.
+    pub pool: Option<Pool>,
     /// Work beside the requests.
     pub background: Vec<Background>,
     /// Where handlers may take longer than `REQUEST_TIMEOUT_MS`, such as for uploads: their own limit.
@@ -184,7 +184,9 @@ async fn run_task(mut service: Service, task: &TaskConfig) -> anyhow::Result<()>
         shutdown.on_lifeline();
     }
 
-    service.pool.start_keeper();
+    if let Some(pool) = &service.pool {
+        pool.start_keeper();
+    }
     let background: Vec<_> = std::mem::take(&mut service.background).into_iter().map(tokio::spawn).collect();
     let finish = service.finish.take();
     let router = assemble(&service, &task.http);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cognito::{CognitoConfig, LoginConfig};
 use service_kit::auth::{Policy, VerifierConfig};
 use service_kit::config::{Secret, Settings};
 use service_kit::database::DatabaseConfig;
@@ -14,8 +15,23 @@ use crate::tokens::TokenConfig;
 /// The service's settings; what all services share (server, telemetry) is read by the runner.
 #[derive(Debug)]
 pub struct Config {
-    pub(crate) database: DatabaseConfig,
     pub(crate) verifier: VerifierConfig,
+    pub(crate) identity: IdentityConfig,
+}
+
+/// Who keeps accounts and sessions, with what it takes.
+#[derive(Debug)]
+pub(crate) enum IdentityConfig {
+    /// We do.
+    Local(Box<LocalConfig>),
+    /// A user pool.
+    Cognito(Box<(CognitoConfig, LoginConfig)>),
+}
+
+/// What the local provider takes.
+#[derive(Debug)]
+pub(crate) struct LocalConfig {
+    pub(crate) database: DatabaseConfig,
     pub(crate) tokens: TokenConfig,
     /// `None` only after an error.
     pub(crate) signing_keys: Option<SigningKeys>,
@@ -26,19 +42,28 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads and documents every variable.
+    /// Reads and documents every variable. What only the local provider needs is read only for it.
     pub fn read(settings: &mut Settings<'_>) -> Self {
-        let database = DatabaseConfig::read(settings).for_service("auth");
         let verifier = VerifierConfig::read_for_issuer(settings);
-        let (issuer, audience) = match &verifier.policy {
-            Policy::Local { issuer, audience } => (issuer.clone(), audience.clone()),
-            Policy::Cognito { .. } => {
-                settings
-                    .error("AUTH_IDENTITY_PROVIDER", "must be local for the auth service: it keeps accounts itself");
-                (String::new(), String::new())
+        let cognito = CognitoConfig::read(settings, &verifier.policy);
+        let login = LoginConfig::read(settings, &verifier.policy);
+        let identity = match (&verifier.policy, cognito, login) {
+            (Policy::Cognito { .. }, Some(cognito), Some(login)) => IdentityConfig::Cognito(Box::new((cognito, login))),
+            (policy, ..) => {
+                let audience = match policy {
+                    Policy::Local { audience, .. } => audience.clone(),
+                    Policy::Cognito { .. } => String::new(),
+                };
+                IdentityConfig::Local(Box::new(LocalConfig::read(settings, policy.issuer().to_owned(), audience)))
             }
         };
+        Self { verifier, identity }
+    }
+}
 
+impl LocalConfig {
+    fn read(settings: &mut Settings<'_>, issuer: String, audience: String) -> Self {
+        let database = DatabaseConfig::read(settings).for_service("auth");
         settings.section("Issuing tokens");
         let signing_keys = read_signing_keys(settings);
         let tokens = TokenConfig {
@@ -62,7 +87,7 @@ impl Config {
         let throttled = settings.switch("AUTH_THROTTLE", true, "Slow guessing down; off only for load tests");
         let sweep_interval =
             settings.seconds("AUTH_SWEEP_INTERVAL_SECONDS", 300, 1..=86_400, "How often expired rows are removed");
-        Self { database, verifier, tokens, signing_keys, hashing, sessions, throttled, sweep_interval }
+        Self { database, tokens, signing_keys, hashing, sessions, throttled, sweep_interval }
     }
 }
 
@@ -107,11 +132,23 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_the_contract() {
         let config = read(&[("AUTH_SIGNING_KEYS", &generate_pem().expect("key"))]).expect("valid");
+        let IdentityConfig::Local(config) = config.identity else { panic!("local is the default") };
         assert!(config.throttled);
         assert_eq!(config.tokens.ttl, Duration::from_mins(15));
         assert_eq!(config.sessions.ttl, Duration::from_hours(30 * 24));
         assert_eq!(config.sessions.grace, Duration::from_secs(10));
         assert_eq!(config.hashing.pool.deadline, Duration::from_secs(2));
+    }
+
+    #[test]
+    fn with_cognito_neither_database_nor_keys_are_needed() {
+        let pairs = [
+            ("AUTH_IDENTITY_PROVIDER", "cognito"),
+            ("AUTH_ISSUER", "https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_abc"),
+            ("COGNITO_CLIENT_ID", "web"),
+        ];
+        let config = load(&Environment::from_pairs(pairs), Config::read).expect("valid");
+        assert!(matches!(config.identity, IdentityConfig::Cognito(_)));
     }
 
     #[test]
@@ -154,6 +191,9 @@ mod tests {
             "AUTH_HASH_NICE",
             "AUTH_THROTTLE",
             "AUTH_SWEEP_INTERVAL_SECONDS",
+            "COGNITO_CLIENT_SECRET",
+            "COGNITO_CONFIRMATION",
+            "COGNITO_ENDPOINT_URL",
         ] {
             assert!(help.contains(name), "{name} missing in:\n{help}");
         }

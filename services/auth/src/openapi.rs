@@ -10,6 +10,8 @@ use crate::routes;
     info(title = "Datum: auth", description = "Accounts, sessions, and the keys that access tokens are verified with."),
     paths(
         routes::register::register,
+        routes::confirm::confirm,
+        routes::resend::resend,
         routes::login::login,
         routes::refresh::refresh,
         routes::logout::logout,

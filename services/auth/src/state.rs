@@ -13,7 +13,8 @@ use crate::identity::IdentityProvider;
 pub struct AuthState {
     pub(crate) identity: Arc<dyn IdentityProvider>,
     pub(crate) verifier: Verifier,
-    pub(crate) jwks: Arc<Jwks>,
+    /// Of the issuer in this process, if it is here.
+    pub(crate) jwks: Option<Arc<Jwks>>,
 }
 
 impl FromRef<AuthState> for Verifier {

@@ -78,7 +78,7 @@ pub async fn build_with_state(config: Config, clock: SharedClock) -> anyhow::Res
         router: router(state.clone()),
         openapi: openapi(),
         readiness,
-        pool: state.pool.clone(),
+        pool: Some(state.pool.clone()),
         background: vec![Box::pin(keys.warm()), Box::pin(state.sweeper().clone().run())],
         longest_request: Some(state.uploads.timeout + AROUND_AN_UPLOAD),
         finish: Some(Box::pin(settled(state.clone()))),

@@ -1,10 +1,9 @@
 //! Which tokens are accepted, and where their keys come from.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context;
-use url::Url;
+use url::{Host, Url};
 
 use super::jwks_client::JwksClient;
 use super::key_source::KeySource;
@@ -67,7 +66,7 @@ impl VerifierConfig {
         let audience = settings.text("AUTH_AUDIENCE", "datum", "What the local provider's `aud` must contain");
         let client_ids = settings.optional_text(
             "COGNITO_CLIENT_ID",
-            "App clients whose tokens are accepted, separated by commas; for cognito only",
+            "App clients whose tokens are accepted, separated by commas; the first logs in; for cognito only",
         );
         let token_cache_max =
             settings.number("AUTH_TOKEN_CACHE_MAX", 10_000, 0..=10_000_000, "Verified tokens to remember; 0 for none");
@@ -102,6 +101,17 @@ impl VerifierConfig {
                 .map_err(|message| settings.error("AUTH_ISSUER", format!("{message}, or AUTH_JWKS_URL must be set")))
                 .ok(),
         };
+        let production = settings.choice(
+            "DATUM_ENVIRONMENT",
+            "development",
+            &[("development", false), ("production", true)],
+            "In production Cognito's keys are fetched over https and not from this machine",
+        );
+        if let (Provider::Cognito, true, Some(url)) = (provider, production, &url)
+            && (url.scheme() != "https" || is_loopback(url))
+        {
+            settings.error("AUTH_JWKS_URL", "must be https and no address of this machine in production");
+        }
         let policy = match provider {
             Provider::Local => Policy::Local { issuer, audience },
             Provider::Cognito => Policy::Cognito { issuer, client_ids: split(client_ids.as_deref()) },
@@ -133,7 +143,23 @@ fn http_url(text: &str) -> Result<Url, String> {
     }
 }
 
-fn split(client_ids: Option<&str>) -> BTreeSet<String> {
+/// Whether only this machine answers there. A name that resolves to it is still bound by the certificate that https demands.
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
+        Some(Host::Ipv6(address)) => {
+            let address = address.to_canonical();
+            address.is_loopback() || address.is_unspecified()
+        }
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            name == "localhost" || name.ends_with(".localhost")
+        }
+        None => true,
+    }
+}
+
+fn split(client_ids: Option<&str>) -> Vec<String> {
     let ids = client_ids.unwrap_or_default().split(',').map(str::trim);
     ids.filter(|id| !id.is_empty()).map(str::to_owned).collect()
 }
@@ -178,7 +204,7 @@ mod tests {
     #[test]
     fn cognito_needs_an_issuer_and_a_client() {
         let config = read(COGNITO, &[]).unwrap();
-        let client_ids = BTreeSet::from(["web".to_owned(), "load".to_owned()]);
+        let client_ids = vec!["web".to_owned(), "load".to_owned()];
         assert_eq!(config.policy, Policy::Cognito { issuer: COGNITO[1].1.to_owned(), client_ids });
         assert_eq!(url(&config), format!("{}/.well-known/jwks.json", COGNITO[1].1));
         assert_eq!(
@@ -201,6 +227,32 @@ mod tests {
             assert_eq!(errors, ["AUTH_JWKS_URL must be an http or https URL"], "{url}");
         }
         assert!(read(LOCAL, &[("AUTH_JWKS_URL", "https://datum.test/keys")]).is_ok());
+    }
+
+    #[test]
+    fn in_production_cognitos_keys_come_over_https_from_elsewhere() {
+        let in_production = |url: &str| {
+            let changes = [("DATUM_ENVIRONMENT", "production"), ("AUTH_JWKS_URL", url)];
+            (read(COGNITO, &changes).map(drop), read(LOCAL, &changes).map(drop))
+        };
+        let refusal = Err(vec!["AUTH_JWKS_URL must be https and no address of this machine in production".to_owned()]);
+        for url in [
+            "http://stub.test/keys",
+            "https://127.0.0.1/keys",
+            "https://127.1.2.3/keys",
+            "https://0.0.0.0/keys",
+            "https://[::1]/keys",
+            "https://[::ffff:127.0.0.1]/keys",
+            "https://localhost/keys",
+            "https://LOCALHOST./keys",
+            "https://idp.localhost/keys",
+        ] {
+            // The local provider's keys come from our own balancer.
+            assert_eq!(in_production(url), (refusal.clone(), Ok(())), "{url}");
+        }
+        assert_eq!(in_production("https://stub.test/keys"), (Ok(()), Ok(())));
+        assert!(read(COGNITO, &[("DATUM_ENVIRONMENT", "production")]).is_ok(), "the issuer's own place");
+        assert!(read(COGNITO, &[("AUTH_JWKS_URL", "http://127.0.0.1:1/keys")]).is_ok(), "development");
     }
 
     #[test]
@@ -227,6 +279,7 @@ mod tests {
             "AUTH_JWKS_TIMEOUT_MS",
             "AUTH_TOKEN_CACHE_MAX",
             "COGNITO_CLIENT_ID",
+            "DATUM_ENVIRONMENT",
         ] {
             assert!(help.contains(name), "{name}");
         }

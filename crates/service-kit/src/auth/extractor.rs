@@ -1,5 +1,6 @@
 //! The caller as a handler's parameter.
 
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
+use zeroize::Zeroizing;
 
 use super::claims::Claims;
 use super::error::VerifyError;
@@ -30,6 +32,41 @@ impl Deref for Authenticated {
 
     fn deref(&self) -> &Claims {
         &self.0
+    }
+}
+
+/// The access token as it was presented, for calls to the identity provider in the caller's name. Take it beside
+/// [`Authenticated`], which verifies it. Wiped when dropped, and it does not show.
+#[derive(Clone)]
+pub struct PresentedToken(Zeroizing<String>);
+
+impl PresentedToken {
+    /// The token of a request's headers.
+    ///
+    /// # Errors
+    /// As [`Authenticated`], without looking at the token itself.
+    pub fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+        bearer(headers).map(|token| Self(Zeroizing::new(token.to_owned())))
+    }
+
+    /// The token itself.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for PresentedToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PresentedToken(…)")
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PresentedToken {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Self::of(&parts.headers)
     }
 }
 
@@ -133,6 +170,14 @@ mod tests {
     fn two_headers_are_refused_even_when_they_agree() {
         assert_eq!(token(&[b"Bearer t", b"Bearer t"]), Err("token_invalid"));
         assert_eq!(token(&[b"Bearer t", b"Basic dXNlcjpwYXNz"]), Err("token_invalid"));
+    }
+
+    #[test]
+    fn a_presented_token_is_as_it_came_and_does_not_show() {
+        let presented = PresentedToken::of(&headers(&[b"bearer  t.o.k "])).unwrap();
+        assert_eq!(presented.expose(), "t.o.k");
+        assert!(!format!("{presented:?}").contains("t.o.k"));
+        assert_eq!(PresentedToken::of(&headers(&[])).unwrap_err().code(), "token_missing");
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod verifier;
 pub use claims::{Claims, Scopes};
 pub use config::{JwksConfig, VerifierConfig};
 pub use error::VerifyError;
-pub use extractor::Authenticated;
+pub use extractor::{Authenticated, PresentedToken};
 pub use jwks_client::JwksClient;
 pub use jwks_fetch::FetchError;
 pub use key_source::KeySource;

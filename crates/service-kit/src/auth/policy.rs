@@ -1,7 +1,5 @@
 //! What a token must say to be accepted.
 
-use std::collections::BTreeSet;
-
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
@@ -27,8 +25,8 @@ pub enum Policy {
     Cognito {
         /// `iss`: `https://cognito-idp.<region>.amazonaws.com/<pool id>`.
         issuer: String,
-        /// Applications whose tokens are accepted.
-        client_ids: BTreeSet<String>,
+        /// Applications whose tokens are accepted, in the configured order.
+        client_ids: Vec<String>,
     },
 }
 
@@ -122,7 +120,7 @@ mod tests {
     }
 
     fn cognito() -> Policy {
-        let client_ids = BTreeSet::from(["web".to_owned(), "load".to_owned()]);
+        let client_ids = vec!["web".to_owned(), "load".to_owned()];
         Policy::Cognito { issuer: "https://issuer.test".to_owned(), client_ids }
     }
 

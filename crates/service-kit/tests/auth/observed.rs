@@ -19,14 +19,12 @@ async fn who(caller: Authenticated) -> String {
 
 /// A service that answers who the caller is, and needs no database for it.
 fn service(verifier: Verifier) -> Service {
-    let environment = Environment::from_pairs([("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none")]);
-    let database = config::load(&environment, DatabaseConfig::read).expect("a valid configuration");
     Service {
         name: "example",
         router: Router::new().route("/who", get(who)).with_state(verifier),
         openapi: utoipa::openapi::OpenApiBuilder::new().build(),
         readiness: Readiness::new(),
-        pool: Pool::new(database).expect("a pool that opens nothing"),
+        pool: None,
         background: Vec::new(),
         longest_request: None,
         finish: None,

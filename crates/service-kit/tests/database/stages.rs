@@ -25,7 +25,7 @@ fn router(pool: &Pool) -> Router {
         router: Router::new().route("/query", get(move || query(handler_pool.clone()))),
         openapi: utoipa::openapi::OpenApi::default(),
         readiness: Readiness::new().check("database", pool.readiness("s", 1)),
-        pool: pool.clone(),
+        pool: Some(pool.clone()),
         background: Vec::new(),
         longest_request: None,
         finish: None,

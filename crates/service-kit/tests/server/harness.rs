@@ -105,7 +105,7 @@ impl Harness {
             router: routes(&gate),
             openapi: utoipa::openapi::OpenApiBuilder::new().build(),
             readiness: Readiness::new(),
-            pool: Pool::new(database).expect("a pool that opens nothing"),
+            pool: Some(Pool::new(database).expect("a pool that opens nothing")),
             background: Vec::new(),
             longest_request: None,
             finish: None,

@@ -4,8 +4,6 @@ mod jwks_stub;
 mod key;
 mod token;
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 use service_kit::auth::jwk::Jwks;
 use service_kit::auth::{KeySource, Policy, Verifier, VerifierConfig};
@@ -43,7 +41,7 @@ impl TestIssuer {
     #[must_use]
     pub fn cognito(clock: SharedClock) -> Self {
         let issuer = "https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_test".to_owned();
-        let client_ids = BTreeSet::from([CLIENT_ID.to_owned()]);
+        let client_ids = vec![CLIENT_ID.to_owned()];
         Self { policy: Policy::Cognito { issuer, client_ids }, keys: vec![TestKey::rsa()], clock }
     }
 

@@ -47,7 +47,7 @@ impl Actors {
         let environment = Environment::from_pairs(wiring.into_iter().chain(service.iter().copied()));
         let config = config::load(&environment, Config::read).expect("a valid configuration");
         let service = actor::build(config, Arc::new(clock.clone())).await.expect("a service");
-        let pool = service.pool.clone();
+        let pool = service.pool.clone().expect("a database");
         Self { app: App::serve_with(service, server).await, pool, database: None, issuer, keys, clock }
     }
 

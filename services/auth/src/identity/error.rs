@@ -2,10 +2,17 @@
 
 use std::time::Duration;
 
+use cognito::CognitoError;
 use service_kit::database::DatabaseError;
 use service_kit::problem::{FieldError, Problem};
 
 use crate::hashing::{self, HashError};
+
+/// After which another code may be asked for: whoever delivers it needs more than a blip.
+const CODE_RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// After which the provider may be able to end sessions again.
+const SESSIONS_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Why a provider did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +47,29 @@ pub enum IdentityError {
     /// 503, as the database's error says.
     #[error(transparent)]
     Database(#[from] DatabaseError),
+    /// 409 `confirmation_not_needed`: accounts are not confirmed by a code here.
+    #[error("accounts are not confirmed by a code")]
+    NoConfirmation,
+    /// 422 naming a field that the provider does not take.
+    #[error("the provider does not take a field: {}", .0.code)]
+    NotAccepted(FieldError),
+    /// 403: the provider refuses.
+    #[error("the provider refuses: {code}")]
+    Refused {
+        /// The problem's code.
+        code: &'static str,
+        /// The problem's sentence.
+        detail: &'static str,
+    },
+    /// 503 `code_not_delivered`: the account is there, and its code could not be sent.
+    #[error("the confirmation code could not be sent")]
+    CodeNotDelivered,
+    /// 503 `sessions_not_ended`: the password is another one, and old sessions may go on.
+    #[error("the password is changed, the sessions are not ended")]
+    SessionsNotEnded(#[source] CognitoError),
+    /// 403, 429 or 503, as the provider's error says.
+    #[error(transparent)]
+    Cognito(#[from] CognitoError),
     /// 500: a defect.
     #[error("a defect")]
     Defect(#[source] anyhow::Error),
@@ -49,7 +79,15 @@ impl IdentityError {
     /// Whether it says nothing about what the client sent: nobody has looked at it.
     #[must_use]
     pub fn is_unjudged(&self) -> bool {
-        matches!(self, Self::Busy | Self::Database(_) | Self::Defect(_))
+        matches!(
+            self,
+            Self::Busy
+                | Self::Database(_)
+                | Self::CodeNotDelivered
+                | Self::SessionsNotEnded(_)
+                | Self::Cognito(CognitoError::Busy { .. } | CognitoError::Unavailable { .. })
+                | Self::Defect(_)
+        )
     }
 }
 
@@ -90,6 +128,23 @@ impl From<IdentityError> for Problem {
             ),
             IdentityError::Busy => hashing::busy(),
             IdentityError::Database(error) => error.into(),
+            IdentityError::NoConfirmation => {
+                Self::conflict("confirmation_not_needed", "Accounts need no confirmation by a code here.")
+            }
+            IdentityError::NotAccepted(field) => Self::unprocessable(vec![field]),
+            IdentityError::Refused { code, detail } => Self::forbidden(code, detail),
+            IdentityError::CodeNotDelivered => Self::unavailable(
+                "code_not_delivered",
+                "The code could not be sent; ask for another one later.",
+                CODE_RETRY_AFTER,
+            ),
+            IdentityError::SessionsNotEnded(source) => Self::unavailable(
+                "sessions_not_ended",
+                "The password is changed, but sessions from before may go on; log out of them.",
+                SESSIONS_RETRY_AFTER,
+            )
+            .with_source(source),
+            IdentityError::Cognito(error) => error.into(),
             IdentityError::Defect(source) => Self::internal(source),
         }
     }

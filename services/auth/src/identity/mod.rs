@@ -3,6 +3,7 @@
 //! The routes know HTTP and the rules of the request; a provider knows accounts and sessions. Tokens cross this boundary as
 //! text: what a refresh token looks like inside is the provider's business.
 
+pub mod cognito;
 mod error;
 pub mod local;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use service_kit::auth::Claims;
+use service_kit::auth::{Claims, PresentedToken};
 use time::OffsetDateTime;
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -35,6 +36,12 @@ pub trait IdentityProvider: Send + Sync + 'static {
 
     /// Ends the session that a refresh token belongs to; once more is fine.
     async fn logout(&self, refresh_token: Zeroizing<String>) -> Result<(), IdentityError>;
+
+    /// Confirms an account with the code that its address was sent.
+    async fn confirm(&self, confirmation: AccountConfirmation) -> Result<(), IdentityError>;
+
+    /// Sends the code once more; whether there is somebody to send it to is not told.
+    async fn resend_code(&self, email: Email) -> Result<(), IdentityError>;
 
     /// Replaces the caller's password and ends all their sessions.
     async fn change_password(&self, change: PasswordChange) -> Result<(), IdentityError>;
@@ -62,11 +69,22 @@ pub struct Login {
     pub client: IpAddr,
 }
 
+/// Somebody shows that an address is theirs.
+#[derive(Debug)]
+pub struct AccountConfirmation {
+    /// Canonical.
+    pub email: Email,
+    /// As sent.
+    pub code: String,
+}
+
 /// Somebody wants another password.
 #[derive(Debug)]
 pub struct PasswordChange {
     /// Who, as their access token says.
     pub caller: Arc<Claims>,
+    /// The token itself: some providers change passwords in its name.
+    pub access_token: PresentedToken,
     /// `None`: longer than any password can be.
     pub current: Option<Password>,
     /// In keeping with the rules, and another one.
@@ -86,6 +104,8 @@ pub struct RegisteredUser {
     pub display_name: Option<String>,
     /// As stored.
     pub created_at: OffsetDateTime,
+    /// Whether the account must be confirmed before it can be used.
+    pub confirmation_required: bool,
 }
 
 /// What a session consists of.
@@ -94,6 +114,19 @@ pub struct IssuedTokens {
     pub access_token: String,
     /// How long the access token is valid.
     pub expires_in: Duration,
-    /// For the next pair.
-    pub refresh_token: Zeroizing<String>,
+    /// For the next pair; some providers give none.
+    pub refresh_token: Option<Zeroizing<String>>,
+}
+
+/// Counts an outcome, in words that all providers share.
+fn count(metric: &'static str, error: Option<&IdentityError>) {
+    let result = match error {
+        None => "ok",
+        Some(
+            IdentityError::TooManyAttempts { .. } | IdentityError::Cognito(::cognito::CognitoError::Throttled { .. }),
+        ) => "throttled",
+        Some(error) if error.is_unjudged() => "unavailable",
+        Some(_) => "refused",
+    };
+    metrics::counter!(metric, "result" => result).increment(1);
 }

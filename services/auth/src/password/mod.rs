@@ -55,6 +55,12 @@ impl Password {
         self.0.as_bytes()
     }
 
+    /// What is sent to a provider that hashes itself.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
     fn normalised(raw: &str) -> Self {
         // Allocated once: a string that grows leaves copies of its contents behind.
         let mut text = Zeroizing::new(String::with_capacity(raw.len() * MAX_EXPANSION));

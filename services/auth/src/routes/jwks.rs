@@ -5,7 +5,9 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use http::HeaderValue;
 use http::header::CACHE_CONTROL;
+use service_kit::Result;
 use service_kit::auth::jwk::Jwks;
+use service_kit::problem::{Problem, ProblemBody};
 
 use crate::AuthState;
 
@@ -19,8 +21,12 @@ const CACHE: HeaderValue = HeaderValue::from_static("public, max-age=300");
     get,
     path = "/.well-known/jwks.json",
     tag = "auth",
-    responses((status = 200, description = "A JWK set (RFC 7517).", body = Jwks)),
+    responses(
+        (status = 200, description = "A JWK set (RFC 7517).", body = Jwks),
+        (status = 404, description = "With Cognito: the pool publishes its keys itself.", body = ProblemBody, content_type = "application/problem+json"),
+    ),
 )]
-pub(crate) async fn jwks(State(state): State<AuthState>) -> impl IntoResponse {
-    ([(CACHE_CONTROL, CACHE)], Json(Jwks::clone(&state.jwks)))
+pub(crate) async fn jwks(State(state): State<AuthState>) -> Result<impl IntoResponse> {
+    let jwks = state.jwks.as_deref().ok_or_else(Problem::not_found)?;
+    Ok(([(CACHE_CONTROL, CACHE)], Json(jwks.clone())))
 }

@@ -47,11 +47,12 @@ impl FromFields for LoginRequest {
         (status = 200, description = "The session's tokens.", body = TokensBody),
         (status = 400, description = "Broken JSON.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 401, description = "`invalid_credentials`: email and password do not fit together.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 403, description = "With Cognito. `password_reset_required`, `challenge_…` (more is asked for than a password), `identity_forbidden`.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 408, description = "The body did not arrive in time.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "The body is larger than 16 KiB.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 415, description = "The body is not `application/json`.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "A field is missing, unknown or not valid; each is named.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "`too_many_attempts`: the next attempt is admitted after `Retry-After`.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "`too_many_attempts`, with Cognito `identity_throttled`: the next attempt is admitted after `Retry-After`.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, description = "Busy, or a dependency is down; `Retry-After` says when to come back.", body = ProblemBody, content_type = "application/problem+json"),
     ),
 )]

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use http::StatusCode;
 use service_kit::Result;
-use service_kit::auth::Authenticated;
+use service_kit::auth::{Authenticated, PresentedToken};
 use service_kit::context::ClientAddress;
 use service_kit::extract::Json;
 use service_kit::fields::{Fields, FromFields};
@@ -47,22 +47,23 @@ impl FromFields for PasswordRequest {
         (status = 204, description = "The password is changed; log in again."),
         (status = 400, description = "Broken JSON.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 401, description = "No access token, or not a valid one; or `account_unavailable`.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 403, description = "`current_password_wrong`.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 403, description = "`current_password_wrong`; with Cognito also `identity_forbidden`.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 408, description = "The body did not arrive in time.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "The body is larger than 16 KiB.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 415, description = "The body is not `application/json`.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "A field is missing, unknown or not valid; each is named.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "`too_many_attempts`: the next attempt is admitted after `Retry-After`.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "Busy, or a dependency is down; `Retry-After` says when to come back.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "`too_many_attempts`, with Cognito `identity_throttled`: the next attempt is admitted after `Retry-After`.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "Busy, or a dependency is down; `Retry-After` says when to come back. With Cognito `sessions_not_ended`: the password is changed, old sessions may go on.", body = ProblemBody, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn password(
     State(state): State<AuthState>,
     Authenticated(caller): Authenticated,
+    access_token: PresentedToken,
     ClientAddress(client): ClientAddress,
     Json(request): Json<PasswordRequest>,
 ) -> Result<StatusCode> {
     let PasswordRequest { current_password: current, new_password: new } = request;
-    state.identity.change_password(PasswordChange { caller, current, new, client }).await?;
+    state.identity.change_password(PasswordChange { caller, access_token, current, new, client }).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -60,11 +60,15 @@ pub(crate) struct UserBody {
     /// When the account was made (RFC 3339, UTC).
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
+    /// There and true when the account must be confirmed first, with the code that was sent to its address.
+    #[schema(required = false)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    confirmation_required: bool,
 }
 
 /// Make an account
 ///
-/// The address is not verified. Of several registrations of one address exactly one succeeds.
+/// The local provider does not verify the address. Of several registrations of one address exactly one succeeds.
 #[utoipa::path(
     post,
     path = "/v1/auth/register",
@@ -75,10 +79,12 @@ pub(crate) struct UserBody {
             headers(("Location" = String, description = "The user's profile."))),
         (status = 400, description = "Broken JSON.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 408, description = "The body did not arrive in time.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 403, description = "With Cognito. `registration_refused`, `identity_forbidden`: the provider takes no such registration.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 409, description = "`email_taken`: there is an account with this email.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "The body is larger than 16 KiB.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 415, description = "The body is not `application/json`.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "A field is missing, unknown or not valid; each is named.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "With Cognito. `identity_throttled`, `too_many_attempts`: come back after `Retry-After`.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 503, description = "Busy, or a dependency is down; `Retry-After` says when to come back.", body = ProblemBody, content_type = "application/problem+json"),
     ),
 )]
@@ -97,6 +103,7 @@ fn created(user: RegisteredUser) -> Response {
         email: user.email.as_str().to_owned(),
         display_name: user.display_name,
         created_at: user.created_at,
+        confirmation_required: user.confirmation_required,
     };
     (StatusCode::CREATED, [(LOCATION, location)], JsonBody(body)).into_response()
 }

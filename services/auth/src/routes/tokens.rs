@@ -21,9 +21,10 @@ pub(crate) struct TokensBody {
     /// Seconds until the access token expires.
     #[schema(example = 900)]
     expires_in: u64,
-    /// For the next pair; opaque. Each is for one use.
+    /// For the next pair; opaque. The local provider's are for one use each. Absent where the provider gives none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "dr_GcLQ2bPmmPOmU1Mgrz4p8YkKvKtMT9Vp8kO6GgWOhv8")]
-    refresh_token: String,
+    refresh_token: Option<String>,
 }
 
 impl IntoResponse for IssuedTokens {
@@ -32,7 +33,7 @@ impl IntoResponse for IssuedTokens {
             access_token: self.access_token,
             token_type: "Bearer",
             expires_in: self.expires_in.as_secs(),
-            refresh_token: self.refresh_token.as_str().to_owned(),
+            refresh_token: self.refresh_token.map(|token| token.as_str().to_owned()),
         };
         // Tokens must not stay in anybody's cache (RFC 6749 §5.1).
         ([(CACHE_CONTROL, HeaderValue::from_static("no-store"))], Json(body)).into_response()

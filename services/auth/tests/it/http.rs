@@ -10,6 +10,8 @@ async fn every_reply_can_be_traced() {
     let auth = Auth::start().await;
     let requests = [
         (Method::POST, "/v1/auth/register"),
+        (Method::POST, "/v1/auth/confirm"),
+        (Method::POST, "/v1/auth/resend"),
         (Method::POST, "/v1/auth/login"),
         (Method::POST, "/v1/auth/refresh"),
         (Method::POST, "/v1/auth/logout"),
@@ -39,7 +41,7 @@ async fn unknown_routes_are_404() {
 async fn wrong_methods_are_405_and_say_which_are_right() {
     let auth = Auth::start().await;
     let caller = auth.app.anonymous();
-    for route in ["register", "login", "refresh", "logout", "password"] {
+    for route in ["register", "confirm", "resend", "login", "refresh", "logout", "password"] {
         for method in [Method::GET, Method::PUT, Method::PATCH, Method::DELETE] {
             let reply = caller.request(caller.build(method, &format!("/v1/auth/{route}"))).await;
             reply.assert_problem(405, "method_not_allowed");

@@ -5,6 +5,7 @@
 
 mod served;
 
+mod confirm;
 mod jwks;
 mod login;
 mod logout;

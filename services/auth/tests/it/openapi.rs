@@ -22,7 +22,9 @@ fn requests_are_described_as_they_are_read() {
         ("Credentials", &["email", "password"]),
         ("SessionToken", &["refresh_token"]),
         ("PasswordChange", &["current_password", "new_password"]),
-        ("Tokens", &["access_token", "token_type", "expires_in", "refresh_token"]),
+        ("AccountConfirmation", &["email", "code"]),
+        ("CodeRequest", &["email"]),
+        ("Tokens", &["access_token", "token_type", "expires_in"]),
         ("User", &["id", "email", "display_name", "created_at"]),
     ] {
         assert_eq!(schemas[schema]["required"], serde_json::json!(required), "{schema}");

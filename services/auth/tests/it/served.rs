@@ -89,7 +89,7 @@ impl Auth {
         let hashing = config::load(&environment, HashingConfig::read).expect("the test's variables are valid");
         let hasher = Hasher::start(&hashing).expect("threads");
         let service = service(&environment, hasher.clone(), &clock);
-        let pool = service.pool.clone();
+        let pool = service.pool.clone().expect("a database");
         let admin = connect(&urls.admin).await;
         Self { app: App::serve(service).await, hasher, clock, pool, admin, urls, variables, database: None }
     }

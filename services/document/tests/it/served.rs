@@ -63,7 +63,7 @@ impl Documents {
         let environment = Environment::from_pairs(wiring.into_iter().chain(service.iter().copied()));
         let config = config::load(&environment, Config::read).expect("a valid configuration");
         let (service, state) = document::build_with_state(config, Arc::new(clock.clone())).await.expect("a service");
-        let pool = service.pool.clone();
+        let pool = service.pool.clone().expect("a database");
         let app = App::serve_with(service, server).await;
         Self { app, pool, state, store, database, clock, issuer, _keys: keys }
     }

@@ -17,7 +17,10 @@ use service_kit::clock::SharedClock;
 use service_kit::database::Pool;
 use zeroize::Zeroizing;
 
-use super::{IdentityError, IdentityProvider, IssuedTokens, Login, PasswordChange, RegisteredUser, Registration};
+use super::{
+    AccountConfirmation, IdentityError, IdentityProvider, IssuedTokens, Login, PasswordChange, RegisteredUser,
+    Registration, count,
+};
 use crate::email::Email;
 use crate::hashing::{HashError, Hasher, Verification};
 use crate::password::Password;
@@ -124,19 +127,17 @@ impl IdentityProvider for LocalProvider {
         self.end_session(&refresh_token).await
     }
 
+    async fn confirm(&self, _: AccountConfirmation) -> Result<(), IdentityError> {
+        Err(IdentityError::NoConfirmation)
+    }
+
+    async fn resend_code(&self, _: Email) -> Result<(), IdentityError> {
+        Err(IdentityError::NoConfirmation)
+    }
+
     async fn change_password(&self, change: PasswordChange) -> Result<(), IdentityError> {
         let outcome = self.replace_password(change).await;
         count("auth_password_changes_total", outcome.as_ref().err());
         outcome
     }
-}
-
-fn count(metric: &'static str, error: Option<&IdentityError>) {
-    let result = match error {
-        None => "ok",
-        Some(IdentityError::TooManyAttempts { .. }) => "throttled",
-        Some(error) if error.is_unjudged() => "unavailable",
-        Some(_) => "refused",
-    };
-    metrics::counter!(metric, "result" => result).increment(1);
 }

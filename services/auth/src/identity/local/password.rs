@@ -10,7 +10,7 @@ use crate::throttle::ThrottleKey;
 
 impl LocalProvider {
     pub(super) async fn replace_password(&self, change: PasswordChange) -> Result<(), IdentityError> {
-        let PasswordChange { caller, current, new, client } = change;
+        let PasswordChange { caller, current, new, client, .. } = change;
         let current = current.ok_or(IdentityError::CurrentPasswordWrong)?;
         if current == new {
             return Err(IdentityError::PasswordUnchanged);

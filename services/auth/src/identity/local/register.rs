@@ -32,7 +32,7 @@ impl LocalProvider {
         };
         let id = new.id;
         match users::insert(&mut self.pool.acquire().await?, &new).await {
-            Ok(created_at) => Ok(RegisteredUser { id, email, display_name, created_at }),
+            Ok(created_at) => Ok(RegisteredUser { id, email, display_name, created_at, confirmation_required: false }),
             Err(error) if error.violates(users::EMAIL_KEY) => Err(IdentityError::EmailTaken),
             Err(error) => Err(error.into()),
         }

@@ -78,7 +78,7 @@ impl LocalProvider {
         Ok(IssuedTokens {
             access_token: self.issuer.issue(subject).map_err(IdentityError::Defect)?,
             expires_in: self.issuer.ttl(),
-            refresh_token: Zeroizing::new(refresh_token.expose().to_owned()),
+            refresh_token: Some(Zeroizing::new(refresh_token.expose().to_owned())),
         })
     }
 }
