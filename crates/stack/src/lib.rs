@@ -6,6 +6,7 @@
 //! service-kit, and what a load balancer does in balancer.
 
 pub mod backoff;
+pub mod cognito;
 pub mod control;
 pub mod cpu_quota;
 pub mod environment;
