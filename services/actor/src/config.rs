@@ -1,5 +1,6 @@
 //! Everything that the environment decides.
 
+use cognito::CognitoConfig;
 use service_kit::auth::VerifierConfig;
 use service_kit::config::Settings;
 use service_kit::database::DatabaseConfig;
@@ -9,11 +10,16 @@ use service_kit::database::DatabaseConfig;
 pub struct Config {
     pub(crate) database: DatabaseConfig,
     pub(crate) verifier: VerifierConfig,
+    /// Where tokens come from Cognito, which puts no email into them.
+    pub(crate) cognito: Option<CognitoConfig>,
 }
 
 impl Config {
     /// Reads and documents every variable.
     pub fn read(settings: &mut Settings<'_>) -> Self {
-        Self { database: DatabaseConfig::read(settings).for_service("actor"), verifier: VerifierConfig::read(settings) }
+        let database = DatabaseConfig::read(settings).for_service("actor");
+        let verifier = VerifierConfig::read(settings);
+        let cognito = CognitoConfig::read(settings, &verifier.policy);
+        Self { database, verifier, cognito }
     }
 }

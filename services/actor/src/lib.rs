@@ -1,24 +1,29 @@
 //! The actor service: get-user. Who the caller is and their profile, from verified claims and one table.
 //!
-//! An actor's row is made when their first token arrives (see [`sight`]); no request crosses services, and nothing here
-//! knows which identity provider issued the token.
+//! An actor's row is made when their first token arrives (see [`sight`]); no request crosses services. Where
+//! tokens state no email (Cognito's), the provider is asked for it (`directory`).
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
+use cognito::Cognito;
 use service_kit::clock::SharedClock;
 use service_kit::database::Pool;
 use service_kit::health::Readiness;
 use service_kit::service::{self, Service};
 
 mod config;
+mod directory;
 mod openapi;
 pub mod queries;
 mod representation;
 mod routes;
 pub mod sight;
 mod state;
+
+use directory::Directory;
 
 pub use config::Config;
 pub use openapi::openapi;
@@ -39,20 +44,24 @@ fn router(state: ActorState) -> Router {
 /// Puts the service together; connects to nothing yet.
 ///
 /// # Errors
-/// When the database's TLS material or the client for the token keys cannot be used.
+/// When the database's TLS material, or the client for the token keys or for Cognito cannot be used.
 #[allow(clippy::unused_async, reason = "the runner awaits every service's build")]
 pub async fn build(config: Config, clock: SharedClock) -> anyhow::Result<Service> {
     let pool = Pool::new(config.database)?;
     let (verifier, keys) = config.verifier.connect(clock.clone())?;
+    let directory = match &config.cognito {
+        Some(cognito) => Some(Arc::new(Directory::new(Cognito::new(cognito)?, clock.clone()))),
+        None => None,
+    };
     let readiness = Readiness::new()
         .check("database", pool.readiness("actor", REQUIRED_SCHEMA_VERSION))
         .check("token keys", keys.readiness());
     Ok(Service {
         name: "actor",
-        router: router(ActorState { pool: pool.clone(), verifier, clock }),
+        router: router(ActorState { pool: pool.clone(), verifier, clock, directory }),
         openapi: openapi(),
         readiness,
-        pool,
+        pool: Some(pool),
         background: vec![Box::pin(keys.warm())],
         longest_request: None,
         finish: None,
