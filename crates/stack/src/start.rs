@@ -12,10 +12,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::board::Board;
-use crate::cpu_quota::Quotas;
+use crate::cognito::{CognitoDouble, PoolAccess};
+use crate::cpu_quota::{self, Quotas};
 use crate::database::{self, ClaimedRoles};
 use crate::environment::{self, Chosen, ObjectStoreAccess, Wiring};
 use crate::error::StackError;
+use crate::identity::{GivenPool, IdentityOptions, IdentityStatus, IdentityWiring};
 use crate::launcher::Launcher;
 use crate::object_store::{self, ObjectStore};
 use crate::observer::{Event, Observer, Step};
@@ -126,6 +128,7 @@ impl Start<'_> {
     fn prepare(&self, parts: &mut Parts, began: Instant) -> Result<Prepared, StackError> {
         let state = &parts.state;
         let reserved = Reserved::hold(self.options.port)?;
+        cpu_quota::remove_left_behind();
         let quotas = self.options.task_cpu.map(Quotas::prepare).transpose()?;
         let secrets = Secrets::ensure(&state.secrets()).map_err(|source| failed("read", &state.secrets(), source))?;
         let key = signing_key::ensure(&state.signing_key(), self.options.make_signing_key)

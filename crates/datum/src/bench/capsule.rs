@@ -196,7 +196,7 @@ mod tests {
     fn a_machine_without_cpu_left_is_told() {
         let used = |cpu_seconds| StackUse {
             seconds: 10.0,
-            processes: [("auth-1".to_owned(), ProcessUse { cpu_seconds, quota_cores: None })].into(),
+            processes: [("auth-1".to_owned(), ProcessUse { cpu_seconds, quota_cores: None, throttled: None })].into(),
         };
         let warning = machine_saturated(&machine(), Some(2.0), Some(&used(16.5))).expect("a warning");
         assert!(warning.contains("1.85 of 2 CPUs"), "{warning}");

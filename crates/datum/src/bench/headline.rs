@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use envelope::report::document::{Standing, Verdict};
-use envelope::result::{Completion, PhaseKind};
+use envelope::result::{Completion, PhaseKind, StackUse};
 use envelope::run::{LatencySummary, Run};
 use envelope::statistics::ErrorRate;
 
@@ -19,6 +19,7 @@ pub(super) fn show(finished: &Finished, built: &Built) {
     for run in &built.runs {
         show_figures(run);
     }
+    show_quotas(finished);
     // That it was ended early, or broke, is one of the verdict's reasons.
     show_verdict(&built.document.verdict);
     for warning in &finished.capsule.warnings {
@@ -34,6 +35,7 @@ pub(super) fn show_briefly(finished: &Finished) -> Result<(), BenchError> {
         say(format_args!("VOID          {reason}"));
     }
     show_figures(&report::read(&finished.folder)?);
+    show_quotas(finished);
     Ok(())
 }
 
@@ -55,6 +57,31 @@ fn show_figures(run: &Run) {
     }
     say(figures(run));
     say(errors(run));
+}
+
+/// How much of its CPU quota each task used, and what the quota did; nothing where none has one.
+fn show_quotas(finished: &Finished) {
+    if let Some(lines) = finished.capsule.stack_use.as_ref().and_then(quotas) {
+        say(lines);
+    }
+}
+
+fn quotas(used: &StackUse) -> Option<String> {
+    let limited = used.processes.iter().filter_map(|(name, process)| Some((name, process, process.quota_cores?)));
+    let rows: Vec<Vec<String>> = limited
+        .map(|(name, process, quota)| {
+            let cores = process.cpu_seconds / used.seconds;
+            let throttled = process.throttled.map(|it| {
+                #[expect(clippy::cast_precision_loss, reason = "ten periods a second")]
+                let share = it.throttled_periods as f64 / it.periods.max(1) as f64;
+                [percent(share), format!("{:.1} s", it.seconds)]
+            });
+            let [share, seconds] = throttled.unwrap_or_else(|| ["-", "-"].map(ToOwned::to_owned));
+            vec![name.clone(), format!("{cores:.2}"), format!("{quota:.2}"), percent(cores / quota), share, seconds]
+        })
+        .collect();
+    let header = ["TASK", "CPU", "QUOTA", "USED", "PERIODS THROTTLED", "HELD BACK"];
+    (!rows.is_empty()).then(|| table(header, rows))
 }
 
 /// What several runs say together.
@@ -158,7 +185,25 @@ pub(super) fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<I
 
 #[cfg(test)]
 mod tests {
+    use envelope::result::{ProcessUse, Throttled};
+
     use super::*;
+
+    #[test]
+    fn a_quota_is_shown_with_what_it_did_and_processes_without_one_are_not() {
+        let throttled = Some(Throttled { periods: 100, throttled_periods: 81, seconds: 3.25 });
+        let limited = ProcessUse { cpu_seconds: 4.8, quota_cores: Some(0.5), throttled };
+        let free = ProcessUse { cpu_seconds: 9.0, ..ProcessUse::default() };
+        let used = |processes: &[(&str, ProcessUse)]| {
+            let processes = processes.iter().map(|(name, process)| ((*name).to_owned(), *process)).collect();
+            StackUse { seconds: 10.0, processes }
+        };
+        let shown = quotas(&used(&[("auth-1", limited), ("postgres", free)])).expect("a table");
+        let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[1], ["auth-1", "0.48", "0.50", "96.0", "%", "81.0", "%", "3.2", "s"], "{shown}");
+        assert_eq!(rows.len(), 2, "{shown}");
+        assert_eq!(quotas(&used(&[("postgres", free)])), None);
+    }
 
     #[test]
     fn figures_stand_to_the_right_below_their_names() {

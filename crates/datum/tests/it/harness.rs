@@ -100,7 +100,8 @@ impl Home {
         up
     }
 
-    fn start_command(mut command: Command) -> Up {
+    /// Starts a command that was prepared.
+    pub(crate) fn start_command(mut command: Command) -> Up {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let output = Arc::new(Mutex::new(Vec::new()));
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -138,6 +139,7 @@ pub(crate) fn status(ready: bool) -> StackStatus {
         started_at: time::OffsetDateTime::UNIX_EPOCH,
         ready,
         throttle_off: false,
+        identity: stack::identity::IdentityStatus::Local,
         faults: Vec::new(),
         tasks: Vec::new(),
         postgres: None,

@@ -1,6 +1,7 @@
 //! The program as a user runs it: every test starts it as a process of its own, in folders of its own.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bench;
 mod given_database;
 mod harness;
 mod help;

@@ -1,7 +1,10 @@
 //! What happens when a process is killed.
 
+use std::path::PathBuf;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use stack::cpu_quota::{Quotas, use_of};
 
 use crate::harness::{Home, eventually, is_alive, names_in, pids, task};
 
@@ -46,6 +49,47 @@ fn nothing_survives_a_killed_parent_and_the_next_start_tidies_up() {
     let next = home.start(&["--ephemeral"]);
     next.wait_for_line("state");
     assert!(!names_in(&home.temporary()).contains(&folder), "{folder} is left");
+    next.signal(Signal::SIGTERM);
+    next.end();
+}
+
+/// The groups that a system has made for its tasks.
+fn groups_of(system: i32) -> Vec<PathBuf> {
+    let name = format!("datum-{system}-");
+    let (mut found, mut open) = (Vec::new(), vec![PathBuf::from("/sys/fs/cgroup")]);
+    while let Some(folder) = open.pop() {
+        // Groups come and go while one looks.
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir())) {
+            let is_of_it = entry.file_name().to_str().is_some_and(|it| it.starts_with(&name));
+            if is_of_it { found.push(entry.path()) } else { open.push(entry.path()) }
+        }
+    }
+    found
+}
+
+/// Where the machine that runs this test permits quotas (root on most build machines).
+#[test]
+fn groups_of_a_killed_system_are_removed_by_the_next_one_though_it_has_no_quota() {
+    if Quotas::prepare("256".parse().unwrap()).is_err() {
+        return;
+    }
+    let home = Home::new();
+    let up = home.up(&["--ephemeral", "--task-cpu", "1024"]);
+    let (system, processes) = (up.pid(), pids(&home.status()));
+    assert_eq!(groups_of(system).len(), 3, "one a task");
+    let task = u32::try_from(home.pid_of("auth", 1).unwrap()).unwrap();
+    let used = use_of(task).expect("the kernel tells what the quota does");
+    assert!(used.periods > 0 && used.throttled_periods <= used.periods, "{used:?}");
+
+    up.signal(Signal::SIGKILL);
+    up.end();
+    for pid in processes {
+        eventually(&format!("process {pid} to end"), || !is_alive(pid));
+    }
+    assert_eq!(groups_of(system).len(), 3, "nobody was left to remove them");
+    let next = home.start(&["--ephemeral"]);
+    eventually("the groups to be removed", || groups_of(system).is_empty());
     next.signal(Signal::SIGTERM);
     next.end();
 }

@@ -20,6 +20,7 @@ mod recognise;
 use std::path::Path;
 
 pub use error::ImportError;
+pub use k6::live::K6Points;
 pub use k6::stream::{K6Facts, k6_intervals};
 
 use crate::run::{Run, SourceKind};

@@ -197,6 +197,20 @@ pub struct ProcessUse {
     pub cpu_seconds: f64,
     /// Its CPU quota in cores (0.25 for 256 Fargate units); `None` without one.
     pub quota_cores: Option<f64>,
+    /// What the quota did; `None` without one, or where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled: Option<Throttled>,
+}
+
+/// What a CPU quota did to a process (`cpu.stat` of its cgroup).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Throttled {
+    /// Periods of the quota in which the process wanted to run.
+    pub periods: u64,
+    /// Those in which the quota was used up before their end.
+    pub throttled_periods: u64,
+    /// How long its threads together were kept from running, in seconds.
+    pub seconds: f64,
 }
 
 /// A machine.

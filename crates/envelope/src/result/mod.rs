@@ -19,7 +19,7 @@ mod writing;
 pub use anatomy::{Anatomy, CLIENT_WAIT, Cut, Sums, UNATTRIBUTED, UNNAMED};
 pub use capsule::{
     Capsule, Completion, Dataset, Driver, GeneratorUse, Load, Machine, Phase, PhaseKind, PoolSize, ProcessUse,
-    StackFacts, StackUse, Target,
+    StackFacts, StackUse, Target, Throttled,
 };
 pub use folder::{FolderError, Intervals, read_capsule, read_intervals};
 pub use histogram::{HIGHEST_MICROS, HistogramError, Latencies};

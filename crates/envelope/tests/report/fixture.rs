@@ -144,7 +144,8 @@ impl Made {
         let services = ["auth", "actor", "document"];
         let each = |value: u32| services.map(|service| (service.to_owned(), value)).into();
         let busy = if self.tasks == 1 { 0.98 } else { 0.61 };
-        let process = ProcessUse { cpu_seconds: busy * 0.5 * f64::from(MEASURE), quota_cores: Some(0.5) };
+        let process =
+            ProcessUse { cpu_seconds: busy * 0.5 * f64::from(MEASURE), quota_cores: Some(0.5), throttled: None };
         let load = Load::Closed { vus: VUS, think_time_mean_seconds: THINK_SECONDS };
         let measured = RAMP + WARM_UP;
         Capsule {

@@ -30,6 +30,15 @@ pub(super) fn find() -> Result<Found, QuotaError> {
         .ok_or_else(|| QuotaError::NoController("no cgroup hierarchy with a CPU controller is mounted".to_owned()))
 }
 
+/// The group of a process, in the hierarchy that limits CPU time.
+pub(super) fn group_of(pid: u32) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    match locate(&mounts, &groups)? {
+        Found::V1 { group } | Found::V2 { group, .. } => Some(group),
+    }
+}
+
 /// `mountinfo` and `cgroup` of proc(5) and cgroups(7).
 fn locate(mountinfo: &str, groups: &str) -> Option<Found> {
     let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::parse).collect();

@@ -5,6 +5,7 @@
 //! kept is refused: a benchmark that believes in one would be worse than none.
 
 mod discover;
+mod usage;
 mod v1;
 mod v2;
 
@@ -17,6 +18,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::service::TaskId;
+pub use usage::{QuotaUse, use_of};
 
 /// The kernel's period of CFS bandwidth control, in microseconds (`Documentation/scheduler/sched-bwc.rst`).
 const PERIOD_US: u32 = 100_000;
@@ -118,7 +120,7 @@ pub struct Quotas {
 }
 
 impl Quotas {
-    /// Finds a place for groups and makes sure that one with a quota can be made. Groups of dead stacks are removed.
+    /// Finds a place for groups and makes sure that one with a quota can be made.
     ///
     /// # Errors
     /// [`QuotaError`] when no quota can be kept here.
@@ -128,7 +130,6 @@ impl Quotas {
             discover::Found::V2 { mount, group } => Hierarchy::V2(v2::Parent::choose(&mount, &group)?),
         };
         let quotas = Self { hierarchy, cpu };
-        remove_dead(quotas.parent());
         // Made and removed: what is not permitted is said now, and not after PostgreSQL was started.
         drop(quotas.make("trial")?);
         Ok(quotas)
@@ -198,6 +199,19 @@ pub fn join_from_environment() -> io::Result<()> {
         .map_err(|error| io::Error::new(error.kind(), format!("cannot enter {}: {error}", Path::new(&procs).display())))
 }
 
+/// Removes what stacks have left that were killed: empty groups, wherever one of ours could have made them. A stack does so at its
+/// start, with a quota of its own or without.
+pub fn remove_left_behind() {
+    match discover::find() {
+        Ok(discover::Found::V1 { group }) => remove_dead(&group),
+        Ok(discover::Found::V2 { mount, group }) => {
+            group.ancestors().take_while(|group| group.starts_with(&mount)).for_each(remove_dead);
+        }
+        // Where there are no groups, none was left.
+        Err(_) => {}
+    }
+}
+
 /// Removes empty groups whose stack is dead, such as after `kill -9`.
 fn remove_dead(parent: &Path) {
     let Ok(groups) = fs::read_dir(parent) else { return };
@@ -246,6 +260,20 @@ mod tests {
         let error = QuotaError::not_permitted(Path::new("/sys/fs/cgroup/x"), io::ErrorKind::PermissionDenied.into());
         assert!(error.to_string().contains("/sys/fs/cgroup/x"));
         assert!(error.advice().contains("Delegate=yes"));
+    }
+
+    #[test]
+    fn groups_of_the_dead_are_removed_and_those_of_the_living_stay() {
+        let parent = tempfile::tempdir().expect("a folder");
+        // No process has this number: it is above the kernel's limit (proc(5), pid_max).
+        let [dead, living, other] =
+            ["datum-4194999-auth-1".to_owned(), format!("{PREFIX}{}-x", std::process::id()), "x".to_owned()]
+                .map(|name| parent.path().join(name));
+        for group in [&dead, &living, &other] {
+            fs::create_dir(group).expect("made");
+        }
+        remove_dead(parent.path());
+        assert!(!dead.exists() && living.exists() && other.exists());
     }
 
     /// Where the machine that runs this test permits it (root on most build machines), the quota is really the kernel's.

@@ -1,11 +1,11 @@
-//! How much CPU each process of an own system used, from `/proc`.
+//! How much CPU each process of an own system used, from `/proc`, and what a quota did to it.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
 
-use envelope::result::{ProcessUse, StackUse};
-use stack::cpu_quota::TaskCpu;
+use envelope::result::{ProcessUse, StackUse, Throttled};
+use stack::cpu_quota::{self, QuotaUse, TaskCpu};
 use stack::status::StackStatus;
 
 /// `USER_HZ`: the unit of times in `/proc/PID/stat`. Fixed at 100 in the interface of Linux to programs, whatever the kernel's
@@ -37,6 +37,8 @@ struct Sample {
     at: Instant,
     /// Ticks by process name; one that has gone is not in it.
     ticks: BTreeMap<String, u64>,
+    /// By process name; of those that have a quota.
+    quotas: BTreeMap<String, QuotaUse>,
 }
 
 impl CpuWatch {
@@ -58,7 +60,9 @@ impl CpuWatch {
     pub(in crate::bench) fn look(&mut self) {
         let processes = all_processes();
         let ticks = self.watched.iter().filter_map(|it| Some((it.name.clone(), ticks_of(it, &processes)?))).collect();
-        let sample = Sample { at: Instant::now(), ticks };
+        let limited = self.watched.iter().filter(|it| it.quota_cores.is_some());
+        let quotas = limited.filter_map(|it| Some((it.name.clone(), cpu_quota::use_of(it.pid)?))).collect();
+        let sample = Sample { at: Instant::now(), ticks, quotas };
         self.first.get_or_insert_with(|| sample.clone());
         self.last = Some(sample);
     }
@@ -70,11 +74,25 @@ impl CpuWatch {
         let seconds = last.at.duration_since(first.at).as_secs_f64();
         let processes = self.watched.iter().filter_map(|it| {
             let ticks = last.ticks.get(&it.name)?.checked_sub(*first.ticks.get(&it.name)?)?;
-            let used = ProcessUse { cpu_seconds: ticks as f64 / TICKS_PER_SECOND, quota_cores: it.quota_cores };
+            let used = ProcessUse {
+                cpu_seconds: ticks as f64 / TICKS_PER_SECOND,
+                quota_cores: it.quota_cores,
+                throttled: throttled(first.quotas.get(&it.name), last.quotas.get(&it.name)),
+            };
             Some((it.name.clone(), used))
         });
         (seconds > 0.0).then(|| StackUse { seconds, processes: processes.collect() })
     }
+}
+
+/// What a quota did between two looks.
+fn throttled(first: Option<&QuotaUse>, last: Option<&QuotaUse>) -> Option<Throttled> {
+    let (first, last) = (first?, last?);
+    Some(Throttled {
+        periods: last.periods.checked_sub(first.periods)?,
+        throttled_periods: last.throttled_periods.checked_sub(first.throttled_periods)?,
+        seconds: last.throttled.checked_sub(first.throttled)?.as_secs_f64(),
+    })
 }
 
 /// The CPU of another process of this machine (k6, wrk), in seconds, with its ended children.
@@ -169,15 +187,25 @@ mod tests {
         let watched = |name: &str| Watched { name: name.into(), pid: 1, with_children: false, quota_cores: Some(0.25) };
         let at = Instant::now();
         let later = at + std::time::Duration::from_secs(10);
+        let quota = |periods, throttled_periods, millis| {
+            let throttled = std::time::Duration::from_millis(millis);
+            [("auth-1".to_owned(), QuotaUse { periods, throttled_periods, throttled })].into()
+        };
         let watch = CpuWatch {
             watched: vec![watched("auth-1"), watched("auth-2")],
-            first: Some(Sample { at, ticks: [("auth-1".into(), 100), ("auth-2".into(), 5)].into() }),
-            last: Some(Sample { at: later, ticks: [("auth-1".into(), 350)].into() }),
+            first: Some(Sample {
+                at,
+                ticks: [("auth-1".into(), 100), ("auth-2".into(), 5)].into(),
+                quotas: quota(30, 1, 200),
+            }),
+            last: Some(Sample { at: later, ticks: [("auth-1".into(), 350)].into(), quotas: quota(130, 91, 5_200) }),
         };
         let used = watch.used().expect("two looks");
         assert!((used.seconds - 10.0).abs() < 1e-9);
         assert_eq!(used.processes.len(), 1);
-        assert_eq!(used.processes["auth-1"], ProcessUse { cpu_seconds: 2.5, quota_cores: Some(0.25) });
+        let throttled = Some(Throttled { periods: 100, throttled_periods: 90, seconds: 5.0 });
+        let expected = ProcessUse { cpu_seconds: 2.5, quota_cores: Some(0.25), throttled };
+        assert_eq!(used.processes["auth-1"], expected);
     }
 
     #[test]

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::point::{Metric, Point, Tags};
-use crate::result::{Failure, FailureCount, Interval};
+use crate::result::{Failure, FailureCount, Interval, SET_UP, Work};
 
-/// Points come a little out of order, because k6 flushes in batches; a second is closed when one this much later has come.
-const OPEN_SECONDS: u32 = 5;
+/// Points come a little out of order, because k6 flushes in batches, several a second; a second is closed when one this much
+/// later has come.
+const OPEN_SECONDS: u32 = 3;
 /// A clock that jumps further is not believed: it would make seconds without end.
 const DAY_SECONDS: u32 = 86_400;
 /// More endpoints than this are counted together: their histograms would fill the memory.
@@ -21,6 +22,8 @@ pub struct K6Facts {
     pub first_unix_second: i64,
     /// Most virtual users.
     pub most_vus: u32,
+    /// Distinct identities that sent requests, where the script counts them.
+    pub identities: u64,
     /// Iterations that ended.
     pub iterations: u64,
     /// Iterations that were asked for and never begun: only arrival-rate executors have them.
@@ -41,49 +44,83 @@ pub struct K6Facts {
     pub endpoints_merged: bool,
 }
 
+/// How a script tells of its requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Telling {
+    /// By k6's own metrics alone.
+    Plain,
+    /// By those, and failures by cause in a metric of its own: then the responses' own signs of failure are not counted again.
+    WithFailures,
+    /// As Datum's scripts do: right answers and others apart, each request of the mix an iteration. They say when the load began;
+    /// what was before does not count.
+    Datum,
+}
+
 /// Collects points into intervals and gives each to a sink once it is complete.
 pub(super) struct Collector {
     pub(super) facts: K6Facts,
+    /// The beginning of second 0, in milliseconds since 1970.
+    origin_ms: i64,
     open: BTreeMap<u32, Open>,
-    /// The latest second so far.
-    newest: u32,
+    /// The latest second so far of which something came.
+    newest: Option<u32>,
+    /// Virtual users, as last told.
+    vus: u32,
     /// Seconds before this one are closed.
     closed_before: u32,
     endpoints: BTreeSet<String>,
-    /// Whether the script counts failures itself: then the responses' own signs of failure are not counted again.
-    counts_failures: bool,
+    telling: Telling,
 }
 
-#[derive(Default)]
 struct Open {
     interval: Interval,
     failures: BTreeMap<String, BTreeMap<Failure, u64>>,
 }
 
 impl Collector {
-    pub(super) fn new(first_unix_second: i64, counts_failures: bool) -> Self {
+    pub(super) fn new(origin_ms: i64, telling: Telling) -> Self {
         Self {
-            facts: K6Facts { first_unix_second, ..K6Facts::default() },
+            facts: K6Facts { first_unix_second: origin_ms.div_euclid(1_000), ..K6Facts::default() },
+            origin_ms,
             open: BTreeMap::new(),
-            newest: 0,
+            newest: None,
+            vus: 0,
             closed_before: 0,
             endpoints: BTreeSet::new(),
-            counts_failures,
+            telling,
         }
+    }
+
+    /// The latest second of which something came.
+    pub(super) fn newest(&self) -> Option<u32> {
+        self.newest
+    }
+
+    /// The first second that is not closed.
+    pub(super) fn closed_before(&self) -> u32 {
+        self.closed_before
     }
 
     pub(super) fn add(&mut self, point: &Point, sink: &mut dyn FnMut(Interval)) {
         if point.tags.is_outside_the_load() {
             return;
         }
-        let since = point.unix_ms.div_euclid(1_000).saturating_sub(self.facts.first_unix_second).max(0);
+        if point.metric == Metric::Identities {
+            self.facts.identities += whole(point.value);
+            return;
+        }
+        let since = point.unix_ms.saturating_sub(self.origin_ms).div_euclid(1_000);
+        if since < 0 && self.telling == Telling::Datum {
+            return;
+        }
+        let since = since.max(0);
         let Some(mut second) =
-            u32::try_from(since).ok().filter(|second| *second <= self.newest.saturating_add(DAY_SECONDS))
+            u32::try_from(since).ok().filter(|second| *second <= self.newest.unwrap_or(0).saturating_add(DAY_SECONDS))
         else {
             self.facts.misdated_points += 1;
             return;
         };
-        self.newest = self.newest.max(second);
+        self.newest = self.newest.max(Some(second));
         if second < self.closed_before {
             second = self.closed_before;
             self.facts.late_points += 1;
@@ -95,13 +132,14 @@ impl Collector {
             Metric::Vus => {
                 let vus = u32::try_from(count).unwrap_or(u32::MAX);
                 self.facts.most_vus = self.facts.most_vus.max(vus);
+                self.vus = vus;
                 self.second(second).interval.active_vus = vus;
             }
             Metric::Iterations => {
                 self.facts.iterations += count;
-                let work = &mut self.second(second).interval.work;
-                (work.offered, work.started, work.completed) =
-                    (work.offered + count, work.started + count, work.completed + count);
+                if self.telling != Telling::Datum {
+                    completed(&mut self.second(second).interval.work, count);
+                }
             }
             Metric::DroppedIterations => {
                 self.facts.dropped_iterations += count;
@@ -109,7 +147,15 @@ impl Collector {
                 (work.offered, work.dropped) = (work.offered + count, work.dropped + count);
             }
             Metric::IterationDuration => self.facts.iteration_ms += point.value,
-            Metric::RequestDuration => self.request(second, point),
+            Metric::RequestDuration if self.telling != Telling::Datum => {
+                self.request(second, point, point.tags.is_expected());
+            }
+            Metric::Latency if self.telling == Telling::Datum => self.request(second, point, true),
+            Metric::FailedLatency if self.telling == Telling::Datum => self.request(second, point, false),
+            // The other way of telling the same.
+            Metric::RequestDuration | Metric::Latency | Metric::FailedLatency => {}
+            // What they say was known before, or is counted above.
+            Metric::LoadBegan | Metric::Identities => {}
             Metric::Failures => {
                 let endpoint = self.endpoint(&point.tags);
                 let failures = self.second(second).failures.entry(endpoint).or_default();
@@ -128,19 +174,22 @@ impl Collector {
         }
     }
 
-    fn request(&mut self, second: u32, point: &Point) {
+    fn request(&mut self, second: u32, point: &Point, is_right: bool) {
         let tags = &point.tags;
+        let endpoint = self.endpoint(tags);
+        if self.telling == Telling::Datum && endpoint != SET_UP {
+            completed(&mut self.second(second).interval.work, 1);
+        }
         self.facts.requests += 1;
         self.facts.request_ms += point.value;
         if let Some(phase) = &tags.phase {
             let (first, last) = self.facts.phases.entry(phase.clone()).or_insert((second, second));
             (*first, *last) = ((*first).min(second), (*last).max(second));
         }
-        let endpoint = self.endpoint(tags);
-        let derives_failures = !self.counts_failures;
+        let derives_failures = self.telling == Telling::Plain;
         let open = self.second(second);
         let into = open.interval.endpoints.entry(endpoint.clone()).or_default();
-        if tags.is_expected() {
+        if is_right {
             into.latency.record_micros(micros(point.value));
         } else {
             into.failed_latency.record_micros(micros(point.value));
@@ -151,9 +200,11 @@ impl Collector {
     }
 
     fn second(&mut self, second: u32) -> &mut Open {
-        let open = self.open.entry(second).or_default();
-        open.interval.second = second;
-        open
+        let vus = self.vus;
+        self.open.entry(second).or_insert_with(|| Open {
+            interval: Interval { second, active_vus: vus, ..Interval::default() },
+            failures: BTreeMap::new(),
+        })
     }
 
     fn endpoint(&mut self, tags: &Tags) -> String {
@@ -184,10 +235,20 @@ impl Collector {
     }
 
     /// Closes what is left.
-    pub(super) fn finish(mut self, sink: &mut dyn FnMut(Interval)) -> K6Facts {
+    pub(super) fn close_all(&mut self, sink: &mut dyn FnMut(Interval)) {
         self.close_before(u32::MAX, sink);
+    }
+
+    /// Closes what is left, and says what is known beside.
+    pub(super) fn finish(mut self, sink: &mut dyn FnMut(Interval)) -> K6Facts {
+        self.close_all(sink);
         self.facts
     }
+}
+
+/// Iterations that ended; that they began is told only then.
+fn completed(work: &mut Work, count: u64) {
+    (work.offered, work.started, work.completed) = (work.offered + count, work.started + count, work.completed + count);
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and negative counts are none")]
@@ -212,8 +273,8 @@ mod tests {
         Point { metric, unix_ms, value, tags: of }
     }
 
-    fn collect(counts_failures: bool, points: &[Point]) -> (Vec<Interval>, K6Facts) {
-        let (mut collector, mut intervals) = (Collector::new(0, counts_failures), Vec::new());
+    fn collect(telling: Telling, points: &[Point]) -> (Vec<Interval>, K6Facts) {
+        let (mut collector, mut intervals) = (Collector::new(0, telling), Vec::new());
         for point in points {
             collector.add(point, &mut |interval| intervals.push(interval));
         }
@@ -224,7 +285,8 @@ mod tests {
     #[test]
     fn points_out_of_order_find_their_second() {
         let request = |ms| point(Metric::RequestDuration, ms, 5.0, &[("endpoint", "login")]);
-        let (intervals, facts) = collect(false, &[request(2_500), request(100), request(2_600), request(9_000)]);
+        let (intervals, facts) =
+            collect(Telling::Plain, &[request(2_500), request(100), request(2_600), request(9_000)]);
         let counts: Vec<_> =
             intervals.iter().map(|interval| (interval.second, interval.endpoints["login"].latency.count())).collect();
         assert_eq!(counts, [(0, 1), (2, 2), (9, 1)]);
@@ -234,7 +296,7 @@ mod tests {
     #[test]
     fn a_very_late_point_is_counted_and_said() {
         let request = |ms| point(Metric::RequestDuration, ms, 5.0, &[("endpoint", "login")]);
-        let (intervals, facts) = collect(false, &[request(100), request(60_000), request(200)]);
+        let (intervals, facts) = collect(Telling::Plain, &[request(100), request(60_000), request(200)]);
         let total: u64 = intervals.iter().map(|interval| interval.endpoints["login"].latency.count()).sum();
         assert_eq!((total, facts.late_points), (3, 1));
         assert!(intervals.is_sorted_by_key(|interval| interval.second));
@@ -245,13 +307,13 @@ mod tests {
         let tags = [("endpoint", "login"), ("status", "503"), ("expected_response", "false")];
         let counted = [("endpoint", "login"), ("status", "503"), ("code", "hashing_busy"), ("answerer", "task")];
         let points = [point(Metric::RequestDuration, 100, 5.0, &tags), point(Metric::Failures, 1_100, 1.0, &counted)];
-        let codes = |counts_failures| {
-            let (intervals, _) = collect(counts_failures, &points[..if counts_failures { 2 } else { 1 }]);
+        let codes = |telling, points: &[Point]| {
+            let (intervals, _) = collect(telling, points);
             let failures = intervals.iter().flat_map(|interval| &interval.endpoints["login"].failures);
             failures.map(|found| (found.failure.code.clone(), found.count)).collect::<Vec<_>>()
         };
-        assert_eq!(codes(true), [("hashing_busy".into(), 1)]);
-        assert_eq!(codes(false), [("unknown".into(), 1)]);
+        assert_eq!(codes(Telling::WithFailures, &points), [("hashing_busy".into(), 1)]);
+        assert_eq!(codes(Telling::Plain, &points[..1]), [("unknown".into(), 1)]);
     }
 
     #[test]
@@ -259,7 +321,7 @@ mod tests {
         let points: Vec<_> = (0..300)
             .map(|index| point(Metric::RequestDuration, 100, 1.0, &[("endpoint", &format!("e{index}"))]))
             .collect();
-        let (intervals, facts) = collect(false, &points);
+        let (intervals, facts) = collect(Telling::Plain, &points);
         assert_eq!(intervals[0].endpoints.len(), MOST_ENDPOINTS + 1);
         assert_eq!(intervals[0].endpoints[OTHER_ENDPOINTS].latency.count(), 200);
         assert!(facts.endpoints_merged);
@@ -268,15 +330,17 @@ mod tests {
     #[test]
     fn a_clock_that_jumps_makes_no_seconds() {
         let points = [0, i64::MAX, i64::MIN, 1_000].map(|ms| point(Metric::Vus, ms, 1.0, &[]));
-        let (intervals, facts) = collect(false, &points);
+        let (intervals, facts) = collect(Telling::Plain, &points);
         assert_eq!(intervals.iter().map(|interval| interval.second).collect::<Vec<_>>(), [0, 1]);
         assert_eq!(facts.misdated_points, 1);
     }
 
     #[test]
     fn set_up_is_no_load() {
-        let (intervals, facts) =
-            collect(false, &[point(Metric::RequestDuration, 0, 1.0, &[("group", "::setup"), ("endpoint", "x")])]);
+        let (intervals, facts) = collect(
+            Telling::Plain,
+            &[point(Metric::RequestDuration, 0, 1.0, &[("group", "::setup"), ("endpoint", "x")])],
+        );
         assert!(intervals.is_empty() && facts.requests == 0);
     }
 }

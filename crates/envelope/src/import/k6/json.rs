@@ -46,36 +46,49 @@ pub(super) fn points(path: &Path, mut each: impl FnMut(Point) -> bool) -> Result
             Err(source) => return Err(ImportError::io(path, source)),
         }
         let is_last = !line.ends_with(b"\n") && (line.len() as u64) < MOST_LINE_BYTES;
-        let text = line.trim_ascii();
-        if text.is_empty() {
-            continue;
-        }
-        let malformed = |reason: &dyn std::fmt::Display| ImportError::malformed(path, number, reason);
-        if is_unused(text) {
-            if !text.ends_with(b"}") {
-                if is_last {
-                    return Ok(Ending::Truncated);
+        match point(line.trim_ascii()) {
+            Ok(Some(point)) => {
+                if !each(point) {
+                    break;
                 }
-                return Err(malformed(&"the line is cut off"));
             }
-            continue;
-        }
-        let Line { metric, kind, data } = match serde_json::from_slice(text) {
-            Ok(line) => line,
-            Err(error) if is_last && error.is_eof() => return Ok(Ending::Truncated),
-            Err(error) => return Err(malformed(&error)),
-        };
-        let Some(metric) = Metric::named(&metric).filter(|_| kind == "Point") else { continue };
-        let (Some(time), Some(value)) = (data.time, data.value.filter(|value| value.is_finite())) else {
-            return Err(malformed(&"a point without `time` or `value`"));
-        };
-        let time = OffsetDateTime::parse(&time, &Rfc3339).map_err(|error| malformed(&error))?;
-        let unix_ms = i64::try_from(time.unix_timestamp_nanos() / 1_000_000).map_err(|error| malformed(&error))?;
-        if !each(Point { metric, unix_ms, value, tags: data.tags.unwrap_or_default() }) {
-            break;
+            Ok(None) => {}
+            Err(unreadable) if is_last && unreadable.is_cut_off => return Ok(Ending::Truncated),
+            Err(unreadable) => return Err(ImportError::malformed(path, number, &unreadable.reason)),
         }
     }
     Ok(Ending::Whole)
+}
+
+/// Why a line is none of k6's.
+pub(super) struct Unreadable {
+    reason: String,
+    /// Whether it could be the beginning of one.
+    is_cut_off: bool,
+}
+
+/// The point of a line; none where the line is empty, defines a metric, or is of a metric that is not used.
+pub(super) fn point(line: &[u8]) -> Result<Option<Point>, Unreadable> {
+    let unreadable = |reason: &dyn std::fmt::Display| Unreadable { reason: reason.to_string(), is_cut_off: false };
+    if line.is_empty() {
+        return Ok(None);
+    }
+    if is_unused(line) {
+        return if line.ends_with(b"}") {
+            Ok(None)
+        } else {
+            Err(Unreadable { reason: "the line is cut off".to_owned(), is_cut_off: true })
+        };
+    }
+    let Line { metric, kind, data } = serde_json::from_slice(line)
+        .map_err(|error| Unreadable { reason: error.to_string(), is_cut_off: error.is_eof() })?;
+    let Some(metric) = Metric::named(&metric).filter(|_| kind == "Point") else { return Ok(None) };
+    let (Some(time), Some(value)) = (data.time, data.value.filter(|value| value.is_finite())) else {
+        return Err(unreadable(&"a point without `time` or `value`"));
+    };
+    let time = OffsetDateTime::parse(&time, &Rfc3339).map_err(|error| unreadable(&error))?;
+    let unix_ms = i64::try_from(time.unix_timestamp_nanos() / 1_000_000).map_err(|error| unreadable(&error))?;
+    Ok(Some(Point { metric, unix_ms, value, tags: data.tags.unwrap_or_default() }))
 }
 
 /// Most lines are of metrics that are not used. k6 writes a point's metric first, so that those need no parsing.

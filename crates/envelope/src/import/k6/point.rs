@@ -25,7 +25,15 @@ pub(super) enum Ending {
     Truncated,
 }
 
-/// The metrics that are used here. `failures`, `stage_…` and `unattributed` are those of Datum's own scripts.
+impl Point {
+    /// When second 0 is, in milliseconds since 1970, if this says so.
+    #[expect(clippy::cast_possible_truncation, reason = "milliseconds since 1970 fit, and others saturate")]
+    pub(super) fn load_began_ms(&self) -> Option<i64> {
+        (self.metric == Metric::LoadBegan).then_some(self.value as i64)
+    }
+}
+
+/// The metrics that are used here. From `failures` on they are those of Datum's own scripts (`tests/load/k6`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Metric {
     RequestDuration,
@@ -34,6 +42,14 @@ pub(super) enum Metric {
     DroppedIterations,
     Vus,
     Failures,
+    /// Of right answers: status and body were checked.
+    Latency,
+    /// Of all others.
+    FailedLatency,
+    /// Its value is the time of second 0, in milliseconds since 1970.
+    LoadBegan,
+    /// One for each distinct identity that sends requests.
+    Identities,
     Unattributed,
     Stage(String),
 }
@@ -47,6 +63,10 @@ impl Metric {
             "dropped_iterations" => Self::DroppedIterations,
             "vus" => Self::Vus,
             "failures" => Self::Failures,
+            "latency" => Self::Latency,
+            "failed_latency" => Self::FailedLatency,
+            "load_began" => Self::LoadBegan,
+            "identities" => Self::Identities,
             "unattributed" => Self::Unattributed,
             _ => Self::Stage(name.strip_prefix("stage_").filter(|stage| !stage.is_empty())?.to_owned()),
         })

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 pub use super::intervals::K6Facts;
-use super::intervals::{Collector, OTHER_ENDPOINTS};
+use super::intervals::{Collector, OTHER_ENDPOINTS, Telling};
 use super::point::{Ending, Metric, Point};
 use super::totals::dropped;
 use super::{csv, json};
@@ -28,17 +28,17 @@ pub fn k6_intervals(path: &Path, mut sink: impl FnMut(Interval)) -> Result<K6Fac
             return Err(ImportError::Unrecognised { path: path.to_owned(), reason });
         }
     };
-    let (first, counts_failures) = scan(path, kind)?;
-    match collect(path, kind, first, counts_failures, &mut sink)? {
+    let (origin_ms, telling) = scan(path, kind)?;
+    match collect(path, kind, origin_ms, telling, &mut sink)? {
         (facts, Ending::Whole) => Ok(facts),
         (_, Ending::Truncated) => Err(ImportError::Truncated { path: path.to_owned() }),
     }
 }
 
 pub(in crate::import) fn read(path: &Path, kind: SourceKind) -> Result<Run, ImportError> {
-    let (first, counts_failures) = scan(path, kind)?;
+    let (origin_ms, telling) = scan(path, kind)?;
     let mut series: Vec<Second> = Vec::new();
-    let (facts, ending) = collect(path, kind, first, counts_failures, &mut |interval| {
+    let (facts, ending) = collect(path, kind, origin_ms, telling, &mut |interval| {
         // k6 does not say how it fared itself.
         series.push(Second { generator: None, ..second(&interval) });
     })?;
@@ -52,7 +52,7 @@ pub(in crate::import) fn read(path: &Path, kind: SourceKind) -> Result<Run, Impo
     let (from, until) = measured(&facts, &series);
     let window = find_window(&series, from, until);
     let mut merged = Merged::default();
-    collect(path, kind, first, counts_failures, &mut |interval| {
+    collect(path, kind, origin_ms, telling, &mut |interval| {
         if (window.from_second..window.until_second).contains(&interval.second) {
             merged.add(interval);
         }
@@ -89,32 +89,40 @@ fn points(path: &Path, kind: SourceKind, each: impl FnMut(Point) -> bool) -> Res
     if kind == SourceKind::K6Csv { csv::points(path, each) } else { json::points(path, each) }
 }
 
-/// When the load began (Unix time in seconds), and whether the script counts failures itself. Both must be known before
-/// the first interval is written.
-fn scan(path: &Path, kind: SourceKind) -> Result<(i64, bool), ImportError> {
-    let (mut first, mut counts_failures) = (None, false);
+/// The beginning of second 0 (milliseconds since 1970), and how the script tells of its requests. Both must be known before the
+/// first interval is written.
+fn scan(path: &Path, kind: SourceKind) -> Result<(i64, Telling), ImportError> {
+    let (mut origin_ms, mut telling) = (None, Telling::Plain);
     points(path, kind, |point| {
-        if !point.tags.is_outside_the_load() {
-            first.get_or_insert(point.unix_ms.div_euclid(1_000));
-            counts_failures = point.metric == Metric::Failures;
+        if point.tags.is_outside_the_load() {
+            return true;
         }
-        !counts_failures
+        if let Some(began_ms) = point.load_began_ms() {
+            (origin_ms, telling) = (Some(began_ms), Telling::Datum);
+            return false;
+        }
+        // A whole second of the clock, as k6's own summaries have it.
+        origin_ms.get_or_insert(point.unix_ms.div_euclid(1_000) * 1_000);
+        if point.metric == Metric::Failures {
+            telling = Telling::WithFailures;
+        }
+        telling == Telling::Plain
     })?;
-    let first = first.ok_or_else(|| {
+    let origin_ms = origin_ms.ok_or_else(|| {
         let reason = "it has no sample of a metric that k6 always writes (vus, iterations, http_req_duration)".into();
         ImportError::Empty { path: path.to_owned(), reason }
     })?;
-    Ok((first, counts_failures))
+    Ok((origin_ms, telling))
 }
 
 fn collect(
     path: &Path,
     kind: SourceKind,
-    first: i64,
-    counts_failures: bool,
+    origin_ms: i64,
+    telling: Telling,
     sink: &mut dyn FnMut(Interval),
 ) -> Result<(K6Facts, Ending), ImportError> {
-    let mut collector = Collector::new(first, counts_failures);
+    let mut collector = Collector::new(origin_ms, telling);
     let ending = points(path, kind, |point| {
         collector.add(&point, sink);
         true

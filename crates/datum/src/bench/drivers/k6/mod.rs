@@ -1,7 +1,6 @@
 //! k6 as a driver: the scripts of `tests/load/k6` are written into a temporary folder, k6 runs them and writes every point to
 //! its standard output; points are kept as they are, compressed, and become the seconds that the native driver tells as well.
 
-mod points;
 mod scripts;
 
 use std::collections::VecDeque;
@@ -10,7 +9,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use envelope::result::{Completion, FolderError, GeneratorUse, PhaseKind};
+use envelope::import::K6Points;
+use envelope::result::{Completion, FolderError, GeneratorUse, Interval, PhaseKind};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use loadgen::run::{Event, Outcome, Plan};
@@ -24,7 +24,6 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::points::Points;
 use super::Driven;
 use crate::bench::error::BenchError;
 use crate::bench::system::{cpu_seconds_of, peak_memory_bytes_of};
@@ -215,7 +214,7 @@ impl Archive {
 struct Reading<'a> {
     plan: &'a Plan,
     pid: Option<u32>,
-    points: Points,
+    points: K6Points,
     events: mpsc::Sender<Event>,
     announced: bool,
     /// CPU seconds that k6 had used when the first point of a second came; the last one stands for now.
@@ -228,7 +227,7 @@ impl<'a> Reading<'a> {
         Self {
             plan,
             pid,
-            points: Points::default(),
+            points: K6Points::default(),
             events,
             announced: false,
             cpu: Vec::new(),
@@ -238,10 +237,10 @@ impl<'a> Reading<'a> {
 
     async fn line(&mut self, line: &str) {
         let before = self.points.newest();
-        self.points.take(line);
+        let seconds = self.points.take(line);
         let Some(newest) = self.points.newest() else { return };
         if before == Some(newest) {
-            return;
+            return self.tell(seconds).await;
         }
         if !self.announced
             && let Some(at) = self.points.began()
@@ -253,11 +252,11 @@ impl<'a> Reading<'a> {
             self.cpu.extend(cpu_seconds_of(pid).map(|cpu| (newest, cpu)));
             self.peak_memory_bytes = self.peak_memory_bytes.max(peak_memory_bytes_of(pid));
         }
-        self.tell(false).await;
+        self.tell(seconds).await;
     }
 
-    async fn tell(&mut self, all: bool) {
-        for mut interval in self.points.finished(all) {
+    async fn tell(&mut self, seconds: Vec<Interval>) {
+        for mut interval in seconds {
             interval.generator.cpu_seconds = self.cpu_between(interval.second, interval.second + 1).unwrap_or(0.0);
             let _ = self.events.send(Event::Interval(Box::new(interval))).await;
         }
@@ -274,7 +273,8 @@ impl<'a> Reading<'a> {
 
     /// What the run leaves; none if it never began.
     async fn end(mut self, stopped: bool) -> Option<Outcome> {
-        self.tell(true).await;
+        let rest = self.points.finish();
+        self.tell(rest).await;
         let started_at = self.points.began()?;
         let seconds = self.points.newest().map_or(0, |newest| newest + 1);
         let schedule = self.plan.scenario.schedule();
@@ -290,7 +290,8 @@ impl<'a> Reading<'a> {
         let window = measured.first().zip(measured.last()).map(|(first, last)| (first.from_second, last.until_second));
         let cpu_seconds = window.and_then(|(from, until)| self.cpu_between(from, until));
         let users = self.plan.scenario.virtual_users();
-        let identities = self.points.identities();
+        let facts = self.points.facts();
+        let identities = facts.identities;
         let mut void = Vec::new();
         if window.is_none() {
             void.push(NOTHING_MEASURED.to_owned());
@@ -308,10 +309,10 @@ impl<'a> Reading<'a> {
                     .to_owned(),
             );
         }
-        if self.points.late() > 0 {
+        if facts.late_points > 0 {
             warnings.push(format!(
                 "{} of k6's points came too late for their second and count in a later one",
-                self.points.late()
+                facts.late_points
             ));
         }
         Some(Outcome {
