@@ -6,7 +6,7 @@ use super::Options;
 use super::format;
 use super::group::{Group, groups};
 use super::reference::Reference;
-use crate::analysis::{Capacity, capacity_evidence_of, is_mostly_broken, think_time_of};
+use crate::analysis::{Capacity, UslPoint, capacity_evidence_of, is_mostly_broken, think_time_of};
 use crate::as_float;
 use crate::laws::{CapacityEvidence, ThinkTime};
 use crate::result::{Capsule, Load};
@@ -97,6 +97,18 @@ impl<'a> Facts<'a> {
     pub(super) fn distinct<T: Ord>(&self, of: impl Fn(&'a Capsule) -> Option<T>) -> BTreeSet<T> {
         self.runs.iter().filter_map(|run| run.capsule.as_ref()).filter_map(of).collect()
     }
+}
+
+/// The capacities that searches found as measurements for a scaling law. A capacity lies between two rates; both ends stand for
+/// how well it is known.
+pub(super) fn usl_points(capacities: &[(u32, Capacity)]) -> Vec<UslPoint> {
+    let of = |(tasks, capacity): &(u32, Capacity)| match capacity.bounds() {
+        Some((passes, Some(fails))) => {
+            [passes, fails].map(|throughput| UslPoint { n: f64::from(*tasks), throughput }).to_vec()
+        }
+        _ => vec![],
+    };
+    capacities.iter().flat_map(of).collect()
 }
 
 /// Arrivals a second that an open run was really offered in its window: phases of one run have factors of the rate that its

@@ -74,6 +74,18 @@ pub struct Capacity {
     pub trials: Vec<Trial>,
 }
 
+impl Capacity {
+    /// The highest rate that held and the lowest above it that did not, where the search found them.
+    #[must_use]
+    pub fn bounds(&self) -> Option<(f64, Option<f64>)> {
+        match self.outcome {
+            CapacityOutcome::Found { passes, fails } => Some((passes, Some(fails))),
+            CapacityOutcome::AtLeast { passes, .. } => Some((passes, None)),
+            CapacityOutcome::None { .. } => None,
+        }
+    }
+}
+
 /// How a search ended. Rates are in requests a second.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CapacityOutcome {

@@ -2,11 +2,13 @@
 
 mod distribution;
 mod runs;
+mod scaling;
 mod stages;
 mod timeline;
 
 pub use distribution::{Curve, Distribution};
 pub use runs::{RunBar, Runs};
+pub use scaling::{Scaling, ScalingPoint};
 pub use stages::{StageBar, StagePart, Stages};
 pub use timeline::{TimePoint, Timeline};
 
@@ -24,6 +26,8 @@ pub enum Chart {
     Stages(Stages),
     /// Runs side by side.
     Runs(Runs),
+    /// Capacity by task count.
+    Scaling(Scaling),
 }
 
 /// How much room there is. A chart is drawn for both, and the page shows the one that fits.
@@ -66,6 +70,7 @@ impl Chart {
             Self::Distribution(chart) => &chart.title,
             Self::Stages(chart) => &chart.title,
             Self::Runs(chart) => &chart.title,
+            Self::Scaling(chart) => &chart.title,
         }
     }
 
@@ -77,6 +82,7 @@ impl Chart {
             Self::Distribution(chart) => chart.description(),
             Self::Stages(chart) => chart.description(),
             Self::Runs(chart) => chart.description(),
+            Self::Scaling(chart) => chart.description(),
         }
     }
 
@@ -88,6 +94,7 @@ impl Chart {
             Self::Distribution(chart) => chart.table(),
             Self::Stages(chart) => chart.table(),
             Self::Runs(chart) => chart.table(),
+            Self::Scaling(chart) => chart.table(),
         }
     }
 
@@ -97,6 +104,7 @@ impl Chart {
             Self::Distribution(chart) => chart.legend(),
             Self::Stages(chart) => chart.legend(),
             Self::Runs(chart) => chart.legend(),
+            Self::Scaling(chart) => chart.legend(),
         }
     }
 
@@ -108,6 +116,7 @@ impl Chart {
             Self::Distribution(chart) => chart.draw(room),
             Self::Stages(chart) => chart.draw(room),
             Self::Runs(chart) => chart.draw(room),
+            Self::Scaling(chart) => chart.draw(room),
         };
         let (title, description) = (format!("{id}-title"), format!("{id}-desc"));
         Element::new("svg")

@@ -58,15 +58,23 @@ pub(super) const CAPACITY_FOUND: Rule = Rule {
                     format::rate(*fails)
                 )),
                 CapacityOutcome::AtLeast { passes, reason } => warning(format!(
-                    "{with} the capacity is at least {} arrivals a second; the search did not find its end: {reason}.",
-                    format::rate(*passes)
+                    "{with} the capacity is at least {} arrivals a second; the search did not find its end: {}.",
+                    format::rate(*passes),
+                    without_stop(reason)
                 )),
-                CapacityOutcome::None { reason } => warning(format!("{with} no capacity was found: {reason}.")),
+                CapacityOutcome::None { reason } => {
+                    warning(format!("{with} no capacity was found: {}.", without_stop(reason)))
+                }
             }
         };
         facts.capacities.iter().map(sentence).collect()
     },
 };
+
+/// A reason within a sentence.
+fn without_stop(reason: &str) -> &str {
+    reason.trim_end().trim_end_matches('.')
+}
 
 /// The operating point that leaves room for what a minute brings, as the searches try it.
 const USUAL_PERCENT: u32 = 70;
@@ -74,26 +82,31 @@ const USUAL_PERCENT: u32 = 70;
 pub(super) const OPERATING_POINT: Rule = Rule {
     id: "operating-point",
     about: "The rate to run at: 70 % of the capacity found, if the objectives held there when it was tried; the shares that were \
-            tried are in the table.",
+            tried are in the table. Objectives that do not hold below a capacity make it doubtful.",
     section: SectionKind::OperatingPoint,
     evaluate: |facts| {
         let mut said = Vec::new();
         for (tasks, capacity) in facts.capacities {
-            let usual = capacity.operating_points.iter().find(|point| point.percent == USUAL_PERCENT);
-            let Some(OperatingPoint { rate, outcome, .. }) = usual else { continue };
-            let (with, rate) = (tasks_in_words(*tasks), format::rate(*rate));
-            said.push(match outcome {
-                TrialOutcome::Passed => note(format!(
-                    "Run {with} at {rate} arrivals a second: {USUAL_PERCENT} % of the capacity found, where the objectives held."
-                )),
-                TrialOutcome::Failed(reason) => warning(format!(
-                    "At {rate} arrivals a second, {USUAL_PERCENT} % of the capacity found with {with}, the objectives did not \
-                     hold ({reason}): the capacity is not reliable."
-                )),
-                TrialOutcome::Void(reason) => {
-                    warning(format!("The trial at {rate} arrivals a second with {with} is void ({reason})."))
-                }
-            });
+            for OperatingPoint { percent, rate, outcome } in &capacity.operating_points {
+                let (with, rate) = (tasks_in_words(*tasks), format::rate(*rate));
+                said.extend(match outcome {
+                    TrialOutcome::Passed if *percent == USUAL_PERCENT => Some(note(format!(
+                        "With {with}, operate at {rate} arrivals a second: {percent} % of the capacity found, where the \
+                         objectives held."
+                    ))),
+                    TrialOutcome::Passed => None,
+                    TrialOutcome::Failed(reason) => Some(warning(format!(
+                        "At {rate} arrivals a second, {percent} % of the capacity found with {with}, the objectives did not \
+                         hold ({}): the capacity is not reliable.",
+                        without_stop(reason)
+                    ))),
+                    TrialOutcome::Void(reason) => Some(warning(format!(
+                        "The trial at {rate} arrivals a second, {percent} % of the capacity found with {with}, is void ({}): \
+                         nothing is known of that point.",
+                        without_stop(reason)
+                    ))),
+                });
+            }
         }
         said
     },
@@ -130,6 +143,13 @@ mod tests {
         let point = said_with(&OPERATING_POINT, &[], &found(TrialOutcome::Failed("p95 was missed".into())));
         assert_eq!(point[0].0, Severity::Warning);
         assert!(point[0].1.contains("p95 was missed"), "{point:?}");
+        let void = said_with(&OPERATING_POINT, &[], &found(TrialOutcome::Void("The driver was late.".into())));
+        assert!(void[0].1.contains("is void (The driver was late): nothing"), "{void:?}");
+        let mut below = found(TrialOutcome::Passed);
+        let failed = TrialOutcome::Failed("p95 was missed".into());
+        below.capacities[0].1.operating_points.push(OperatingPoint { percent: 90, rate: 90.0, outcome: failed });
+        let both = said_with(&OPERATING_POINT, &[], &below);
+        assert_eq!((both[0].0, both[1].0), (Severity::Note, Severity::Warning), "{both:?}");
     }
 
     #[test]

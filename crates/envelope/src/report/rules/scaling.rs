@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{Rule, note, warning};
-use crate::analysis::{Capacity, CapacityOutcome, UslParameter, UslPoint, fit_usl};
+use crate::analysis::{UslParameter, fit_usl};
 use crate::report::document::SectionKind;
-use crate::report::facts::Facts;
+use crate::report::facts::{Facts, usl_points};
 use crate::report::format;
 use crate::report::group::{Group, tasks_in_words};
 use crate::statistics::{Interval, Sample};
@@ -107,8 +107,7 @@ pub(super) const SCALING_LAW: Rule = Rule {
             task counts by least squares, with 95 % intervals; refused where the points cannot identify it.",
     section: SectionKind::Scaling,
     evaluate: |facts| {
-        let points: Vec<UslPoint> =
-            facts.capacities.iter().flat_map(|(tasks, capacity)| points(*tasks, capacity)).collect();
+        let points = usl_points(facts.capacities);
         if points.is_empty() {
             return vec![];
         }
@@ -136,13 +135,6 @@ pub(super) const SCALING_LAW: Rule = Rule {
         }
     },
 };
-
-/// The capacity of a search as measurements for the law.
-fn points(tasks: u32, capacity: &Capacity) -> Vec<UslPoint> {
-    let CapacityOutcome::Found { passes, fails } = capacity.outcome else { return vec![] };
-    // The capacity lies between the two; both ends stand for how well it is known.
-    [passes, fails].map(|throughput| UslPoint { n: f64::from(tasks), throughput }).to_vec()
-}
 
 /// λ, σ and κ of the Universal Scalability Law.
 const PARAMETERS: usize = 3;
@@ -178,6 +170,7 @@ pub(super) const TWO_POINTS_IDENTIFY_NO_SCALING_LAW: Rule = Rule {
 mod tests {
     use super::super::tests::{said, said_with};
     use super::*;
+    use crate::analysis::{Capacity, CapacityOutcome};
     use crate::report::Options;
     use crate::report::document::Severity;
     use crate::report::testing::{figures, phase_4};

@@ -8,6 +8,7 @@ mod errors;
 mod latency;
 mod operating_point;
 mod provenance;
+mod scaling;
 mod throughput;
 
 use super::document::{Block, SectionKind};
@@ -24,7 +25,8 @@ pub(super) fn blocks(kind: SectionKind, facts: &Facts<'_>) -> Vec<Block> {
         SectionKind::Endpoints => endpoints::blocks(facts),
         SectionKind::Attribution => attribution::blocks(facts),
         SectionKind::OperatingPoint => operating_point::blocks(facts),
+        SectionKind::Scaling => scaling::blocks(facts),
         // These consist of interpretation alone.
-        SectionKind::Scaling | SectionKind::Bottleneck | SectionKind::Conclusion => vec![],
+        SectionKind::Bottleneck | SectionKind::Conclusion => vec![],
     }
 }
