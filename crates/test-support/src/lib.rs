@@ -4,6 +4,7 @@
 mod app;
 mod background;
 mod caller;
+mod cognito_stub;
 mod database;
 mod emulator;
 mod eventually;
@@ -18,6 +19,7 @@ mod server;
 
 pub use app::{App, every_reply_has_request_id_and_server_timing};
 pub use caller::{Caller, TestUser};
+pub use cognito_stub::{CognitoAnswer, CognitoCall, CognitoStub};
 pub use database::{TestDatabase, test_passwords};
 pub use emulator::{Emulator, TestEmulator};
 pub use eventually::eventually;
