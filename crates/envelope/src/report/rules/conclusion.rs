@@ -1,19 +1,24 @@
 //! What follows from all of it.
 
 use super::bottleneck;
-use super::{Rule, capitalised, note, warning};
+use super::{Rule, Says, capitalised, note, warning};
 use crate::analysis;
 use crate::report::document::SectionKind;
+use crate::report::facts::Facts;
 use crate::report::format;
-use crate::report::group::Group;
+use crate::report::group::{Group, tasks_in_words};
 use crate::result::Load;
 use crate::run::Run;
 
 pub(super) const WHAT_THE_RUNS_SHOW: Rule = Rule {
     id: "what-the-runs-show",
-    about: "The figures of the runs that count: throughput over runs, latency from merged histograms, errors with their bound.",
+    about: "The figures of the runs that count: throughput over runs, latency from merged histograms, errors with their bound. Of a \
+            search for capacity: what it found.",
     section: SectionKind::Conclusion,
     evaluate: |facts| {
+        if !facts.capacities.is_empty() {
+            return capacities_in_words(facts);
+        }
         let Some(group) = facts.main_group() else { return vec![] };
         let Some(rate) = group.throughput() else { return vec![] };
         let latency = group.overall();
@@ -43,6 +48,23 @@ pub(super) const WHAT_THE_RUNS_SHOW: Rule = Rule {
         vec![note(format!("{}: {}; {latency}; {errors}.", capitalised(&group.title), rate_in_words(group, rate.mean)))]
     },
 };
+
+/// The trials of a search were loaded differently: what they show together is the capacity.
+fn capacities_in_words(facts: &Facts<'_>) -> Vec<Says> {
+    let found: Vec<String> = facts
+        .capacities
+        .iter()
+        .filter_map(|(tasks, capacity)| {
+            let (holds, fails) = capacity.bounds()?;
+            let least = if fails.is_none() { "at least " } else { "" };
+            Some(format!("{least}{} with {}", format::rate(holds), tasks_in_words(*tasks)))
+        })
+        .collect();
+    if found.is_empty() {
+        return vec![];
+    }
+    vec![note(format!("The capacity within the objectives, in arrivals a second: {}.", format::list(&found)))]
+}
 
 /// Requests a second, and how many of them were answered as expected where that is another figure: a failed request is no
 /// throughput.
@@ -107,7 +129,7 @@ pub(super) const CAPACITY_STATEMENT: Rule = Rule {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::{said, said_with};
     use super::*;
     use crate::report::document::Severity;
     use crate::report::testing::{failure, figures};
@@ -121,6 +143,18 @@ mod tests {
         let waiting = said(&CAPACITY_STATEMENT, &[figures("a", "steady state", 2, 150.0, 513.0)]);
         assert_eq!(waiting[0].0, Severity::Note);
         assert!(waiting[0].1.contains("whether more users would bring more is not shown"), "{waiting:?}");
+    }
+
+    #[test]
+    fn of_a_search_the_capacity_is_what_it_shows() {
+        let found = |outcome| analysis::Capacity { outcome, operating_points: vec![], trials: vec![] };
+        let one = found(analysis::CapacityOutcome::Found { passes: 100.0, fails: 104.0 });
+        let two = found(analysis::CapacityOutcome::AtLeast { passes: 150.0, reason: "the driver was busy".into() });
+        let options =
+            crate::report::Options { capacities: vec![(1, one), (2, two)], ..crate::report::Options::default() };
+        let sentences = said_with(&WHAT_THE_RUNS_SHOW, &[figures("a", "bracket", 1, 50.0, 10.0)], &options);
+        let expected = "100.00 with 1 task per service and at least 150.00 with 2 tasks per service";
+        assert!(sentences[0].1.contains(expected), "{sentences:?}");
     }
 
     /// Failures are fast: 1,000 refusals a second are no throughput.

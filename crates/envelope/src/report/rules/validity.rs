@@ -15,7 +15,21 @@ pub(super) const DRIVER_VOID: Rule = Rule {
     about: "What the driver noted as a reason for which the run says nothing about the target: it was late, its CPU was \
             busy, or it had too few virtual users.",
     section: SectionKind::Conclusion,
-    evaluate: |facts| by_sentence(facts, |run| &run.void).into_iter().map(void).collect(),
+    evaluate: |facts| {
+        if facts.capacities.is_empty() {
+            return by_sentence(facts, |run| &run.void).into_iter().map(void).collect();
+        }
+        // A search repeats what says nothing, and counts it as nothing; each trial has its reason in the search's table.
+        let trials = facts.runs.iter().filter(|run| !run.void.is_empty()).count();
+        let sentence = || {
+            warning(format!(
+                "{} of {} trials say nothing and count for nothing; their reasons are in the tables of the search.",
+                trials,
+                facts.runs.len()
+            ))
+        };
+        (trials > 0).then(sentence).into_iter().collect()
+    },
 };
 
 pub(super) const SINGLE_IDENTITY: Rule = Rule {
@@ -212,7 +226,7 @@ fn load_in_words(load: &Load) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::{said, said_with};
     use super::*;
     use crate::report::document::Severity;
     use crate::report::testing;
@@ -248,6 +262,18 @@ mod tests {
         let run = Run { capsule: Some(capsule), ..testing::run("a", []) };
         let all = [said(&RUN_INTERRUPTED, std::slice::from_ref(&run)), said(&RUN_WARNING, &[run])].concat();
         assert_eq!(all.len(), 1, "{all:?}");
+    }
+
+    #[test]
+    fn a_trial_that_says_nothing_does_not_void_the_search() {
+        let outcome = analysis::CapacityOutcome::Found { passes: 100.0, fails: 104.0 };
+        let capacity = analysis::Capacity { outcome, operating_points: vec![], trials: vec![] };
+        let options = crate::report::Options { capacities: vec![(1, capacity)], ..crate::report::Options::default() };
+        let late = Run { void: vec!["the driver was late".into()], ..testing::run("a", []) };
+        let sentences = said_with(&DRIVER_VOID, &[late, testing::run("b", [])], &options);
+        assert_eq!(sentences.len(), 1);
+        assert_eq!(sentences[0].0, Severity::Warning);
+        assert!(sentences[0].1.starts_with("1 of 2 trials say nothing"), "{sentences:?}");
     }
 
     #[test]
