@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Balancer(ForwardedArgs),
     /// Run the S3 object store alone, configured by the environment
     ObjectStore(ForwardedArgs),
+    /// Run the double of Amazon Cognito alone, configured by the environment
+    CognitoDouble(ForwardedArgs),
     /// Ask a health endpoint; exit 0 when it answers with success (a container's health command)
     Healthcheck(HealthcheckArgs),
     /// Write the performance-envelope report of load results, Datum's own or k6's
@@ -95,7 +97,8 @@ pub(crate) struct UpArgs {
     /// Folder of the database, documents, keys and logs
     #[arg(long, value_name = "FOLDER", default_value = DEFAULT_STATE_DIR)]
     pub(crate) state_dir: PathBuf,
-    /// Who keeps users and passwords
+    /// Who keeps users and passwords. cognito is the user pool of COGNITO_USER_POOL_ID and COGNITO_CLIENT_ID where they are set, else a
+    /// double, which COGNITO_DOUBLE_* describe (`datum cognito-double --help`)
     #[arg(long, value_enum, default_value_t = Identity::Local)]
     pub(crate) identity: Identity,
     /// Show the tasks' logs on screen; their files are written anyway

@@ -7,6 +7,7 @@
 mod api_page;
 mod bench;
 mod cli;
+mod cognito_users;
 mod commands;
 #[cfg(test)]
 mod documented;

@@ -12,6 +12,7 @@ use service_kit::faults::{STAGE_DELAY_VARIABLE, StageDelay};
 
 use crate::cpu_quota::{JOIN_VARIABLE, TaskCpu};
 use crate::error::StackError;
+use crate::identity::{self, IdentityWiring};
 use crate::service::{Service, TaskId};
 
 /// Variables by name, sorted.
@@ -19,6 +20,9 @@ pub type Variables = BTreeMap<String, String>;
 
 /// `DB_POOL_MAX` where nobody sets it, as service-kit has it.
 const DEFAULT_POOL_MAX: u32 = 14;
+
+/// Switches the local provider's throttling of failed logins.
+const THROTTLE_VARIABLE: &str = "AUTH_THROTTLE";
 
 /// What no task runs without: these can be set by nobody else.
 const FIXED: [&str; 6] = ["DATABASE_URL", "DATUM_LIFELINE", JOIN_VARIABLE, "HOST", "PORT", "TRUSTED_PROXY_HOPS"];
@@ -38,9 +42,9 @@ const WIRED: [&str; 10] = [
     "S3_FORCE_PATH_STYLE",
 ];
 
-/// Settings of the services, by the beginning of their names.
-const PASSED_PREFIXES: [&str; 9] =
-    ["AUTH_", "ACTOR_", "DOCUMENT_", "DB_", "LOG_", "OTEL_", "S3_", "SHUTDOWN_", "TRACE_"];
+/// Settings of the services, by the beginning of their names. Those of Cognito reach a task only where a user pool keeps the accounts.
+const PASSED_PREFIXES: [&str; 10] =
+    ["AUTH_", "ACTOR_", "COGNITO_", "DOCUMENT_", "DB_", "LOG_", "OTEL_", "S3_", "SHUTDOWN_", "TRACE_"];
 
 /// Settings of the services without a prefix.
 const PASSED: [&str; 6] = [
@@ -113,10 +117,17 @@ impl Chosen {
         let is_known = |name: &str| {
             read.contains(name)
                 || name == balancer::FORWARD_DELAY_VARIABLE
+                // With a user pool nobody reads it, and load tests switch throttling off whoever keeps the accounts.
+                || name == THROTTLE_VARIABLE
                 || SURROUNDINGS.contains(&name)
                 || LIBRARIES_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         };
         self.set.keys().map(String::as_str).filter(|name| !is_known(name)).collect()
+    }
+
+    /// How accounts of a user pool are confirmed.
+    pub(crate) fn confirmation(&self) -> Option<&str> {
+        identity::confirmation(&self.environment, &self.set)
     }
 
     fn get(&self, name: &str) -> Option<&str> {
@@ -148,7 +159,7 @@ impl Chosen {
     /// Whether login throttling is switched off.
     #[must_use]
     pub fn throttle_off(&self) -> bool {
-        self.get("AUTH_THROTTLE")
+        self.get(THROTTLE_VARIABLE)
             .is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "off" | "false" | "0"))
     }
 }
@@ -175,6 +186,8 @@ pub struct Wiring {
     pub database_urls: BTreeMap<Service, Secret>,
     /// The object store.
     pub object_store: ObjectStoreAccess,
+    /// Who keeps accounts.
+    pub identity: IdentityWiring,
     /// The signing key's file.
     pub signing_key: PathBuf,
     /// The CPU quota.
@@ -194,7 +207,9 @@ pub fn of_task(wiring: &Wiring, chosen: &Chosen, task: TaskId, port: u16, quota:
         put("WORKER_THREADS", &cpu.whole_cpus().to_string());
     }
     for (name, value) in &chosen.environment {
-        put(name, value);
+        if !wiring.identity.withholds(task.service, name) {
+            put(name, value);
+        }
     }
 
     put("AUTH_ISSUER", &wiring.base_url);
@@ -203,10 +218,11 @@ pub fn of_task(wiring: &Wiring, chosen: &Chosen, task: TaskId, port: u16, quota:
     // Two tasks of one service tell themselves apart in traces (OpenTelemetry's resource semantic conventions).
     put("OTEL_RESOURCE_ATTRIBUTES", &format!("service.instance.id={task}"));
     match task.service {
-        Service::Auth => {
+        Service::Auth if matches!(wiring.identity, IdentityWiring::Local) => {
             put("AUTH_IDENTITY_PROVIDER", "local");
             put("AUTH_SIGNING_KEYS_FILE", &wiring.signing_key.to_string_lossy());
         }
+        Service::Auth => {}
         Service::Actor => {}
         Service::Document => {
             let store = &wiring.object_store;
@@ -219,6 +235,9 @@ pub fn of_task(wiring: &Wiring, chosen: &Chosen, task: TaskId, port: u16, quota:
             // Or a wrong key would be followed by seconds of looking for a machine in EC2.
             put("AWS_EC2_METADATA_DISABLED", "true");
         }
+    }
+    for (name, value) in wiring.identity.variables(task.service).into_iter().flatten() {
+        put(&name, &value);
     }
     for (name, value) in &chosen.set {
         put(name, value);
@@ -256,6 +275,7 @@ mod tests {
                 access_key_id: "id".into(),
                 secret_access_key: Secret::new("key".into()),
             },
+            identity: IdentityWiring::Local,
             signing_key: "/state/keys/signing.pem".into(),
             task_cpu: None,
         }

@@ -7,6 +7,7 @@ use std::process::ExitStatus;
 use migrator::MigrateError;
 use service_kit::config::EXIT_USAGE;
 
+use crate::cognito::CognitoDoubleError;
 use crate::cpu_quota::QuotaError;
 use crate::object_store::ObjectStoreError;
 use crate::postgres::PostgresError;
@@ -95,6 +96,9 @@ pub enum StackError {
     /// The object store does not start.
     #[error("the object store does not start: {0}")]
     ObjectStore(#[from] ObjectStoreError),
+    /// The Cognito double did not start.
+    #[error(transparent)]
+    Cognito(#[from] CognitoDoubleError),
     /// The balancer does not start.
     #[error("the balancer does not start: {0}")]
     Balancer(#[from] balancer::ConfigError),

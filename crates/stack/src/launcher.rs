@@ -256,6 +256,7 @@ mod tests {
                 access_key_id: String::new(),
                 secret_access_key: Secret::new(String::new()),
             },
+            identity: crate::identity::IdentityWiring::Local,
             signing_key: PathBuf::new(),
             task_cpu: None,
         };

@@ -11,6 +11,7 @@ pub mod control;
 pub mod cpu_quota;
 pub mod environment;
 pub mod error;
+pub mod identity;
 pub mod logs;
 pub mod object_store;
 pub mod observer;

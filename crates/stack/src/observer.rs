@@ -15,6 +15,8 @@ pub enum Step {
     Migrations,
     /// The S3 server.
     ObjectStore,
+    /// The Cognito double.
+    Identity,
     /// The balancer.
     Balancer,
     /// All tasks.
@@ -30,6 +32,7 @@ impl Step {
             Self::Postgres => "PostgreSQL",
             Self::Migrations => "migrations",
             Self::ObjectStore => "object store",
+            Self::Identity => "identity",
             Self::Balancer => "balancer",
             Self::Tasks => "tasks",
         }

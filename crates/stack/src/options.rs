@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use service_kit::config::{Environment, Inspection, Secret};
 
 use crate::cpu_quota::TaskCpu;
+use crate::identity::IdentityOptions;
 use crate::service::{Service, TaskId};
 use crate::signing_key::MakeKey;
 
@@ -86,6 +87,8 @@ pub struct StackOptions {
     pub task_cpu: Option<TaskCpu>,
     /// Where the state lives.
     pub location: Location,
+    /// Who keeps accounts.
+    pub identity: IdentityOptions,
     /// An administrator's URL of a database to use instead of an own PostgreSQL.
     pub database_url: Option<Secret>,
     /// Take the services' roles of the given database's server, even where another system uses them.
@@ -114,6 +117,7 @@ impl StackOptions {
             tasks: TaskCounts::default(),
             task_cpu: None,
             location: Location::Ephemeral,
+            identity: IdentityOptions::Local,
             database_url: None,
             take_over_roles: false,
             executable: Executable::At(executable.as_ref().to_owned()),

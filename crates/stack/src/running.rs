@@ -11,9 +11,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::board::Board;
+use crate::cognito::CognitoDouble;
 use crate::control::{Call, ControlSocket, Reply, Request};
 use crate::database::ClaimedRoles;
 use crate::error::StackError;
+use crate::identity::IdentityStatus;
 use crate::logs;
 use crate::object_store::ObjectStore;
 use crate::observer::{Event, Observer, Step};
@@ -39,6 +41,7 @@ pub(crate) struct Identity {
     pub(crate) port: u16,
     pub(crate) started_at: OffsetDateTime,
     pub(crate) throttle_off: bool,
+    pub(crate) provider: IdentityStatus,
     pub(crate) faults: Vec<String>,
 }
 
@@ -51,6 +54,7 @@ impl Identity {
             started_at: self.started_at,
             ready,
             throttle_off: self.throttle_off,
+            identity: self.provider.clone(),
             faults: self.faults.clone(),
             tasks: board.tasks(),
             postgres: board.postgres(),
@@ -66,6 +70,7 @@ pub(crate) struct Parts {
     /// The roles of a given database's server, which others may have afterwards.
     pub(crate) roles: Option<ClaimedRoles>,
     pub(crate) object_store: Option<ObjectStore>,
+    pub(crate) cognito: Option<CognitoDouble>,
     pub(crate) balancer: Option<LoadBalancer>,
     pub(crate) slots: Vec<Arc<Slot>>,
 }
@@ -78,6 +83,7 @@ impl Parts {
             postgres: None,
             roles: None,
             object_store: None,
+            cognito: None,
             balancer: None,
             slots: Vec::new(),
         }
@@ -101,6 +107,10 @@ impl Parts {
         if let Some(object_store) = self.object_store {
             object_store.stop().await;
             observer.observe(Event::Stopped(Step::ObjectStore));
+        }
+        if let Some(cognito) = self.cognito {
+            cognito.stop().await;
+            observer.observe(Event::Stopped(Step::Identity));
         }
         if let Some(postgres) = self.postgres {
             observer.observe(Event::Stopping(Step::Postgres, "shutting down".into()));

@@ -17,7 +17,7 @@ use crate::cpu_quota::{self, Quotas};
 use crate::database::{self, ClaimedRoles};
 use crate::environment::{self, Chosen, ObjectStoreAccess, Wiring};
 use crate::error::StackError;
-use crate::identity::{GivenPool, IdentityOptions, IdentityStatus, IdentityWiring};
+use crate::identity::{IdentityOptions, IdentityStatus, IdentityWiring};
 use crate::launcher::Launcher;
 use crate::object_store::{self, ObjectStore};
 use crate::observer::{Event, Observer, Step};
@@ -140,14 +140,16 @@ impl Start<'_> {
             let own = Secret::new("postgres://127.0.0.1:1/datum".to_owned());
             let database = self.options.database_url.as_ref().unwrap_or(&own);
             let places = (database, "http://127.0.0.1:1");
-            let wiring = self.wiring(base_url.clone(), state.signing_key(), &secrets, places)?;
+            let provider = self.provider("http://127.0.0.1:1");
+            let wiring = self.wiring(base_url.clone(), state.signing_key(), &secrets, places, provider)?;
             inspect(inspect_task, &wiring, self.chosen)?;
         }
         let identity = Identity {
             base_url,
             port,
             started_at: SystemClock.now(),
-            throttle_off: self.chosen.throttle_off(),
+            throttle_off: matches!(self.options.identity, IdentityOptions::Local) && self.chosen.throttle_off(),
+            provider: self.provider_status(""),
             faults: self.chosen.faults(),
         };
         let entry = registry::Entry { port, pid: std::process::id(), state_dir: state.path().to_owned() };
@@ -168,6 +170,7 @@ impl Start<'_> {
         signing_key: PathBuf,
         secrets: &Secrets,
         (admin_url, object_store): (&Secret, &str),
+        identity: IdentityWiring,
     ) -> Result<Wiring, StackError> {
         Ok(Wiring {
             base_url,
@@ -178,20 +181,44 @@ impl Start<'_> {
                 access_key_id: secrets.s3_access_key_id.clone(),
                 secret_access_key: Secret::new(secrets.s3_secret_access_key.clone()),
             },
+            identity,
             signing_key,
             task_cpu: self.options.task_cpu,
         })
     }
 
+    /// What the tasks are told about who keeps the accounts; the double listens at `endpoint`.
+    fn provider(&self, endpoint: &str) -> IdentityWiring {
+        match &self.options.identity {
+            IdentityOptions::Local => IdentityWiring::Local,
+            IdentityOptions::Double(options) => {
+                IdentityWiring::double(&PoolAccess::new(&options.pool, endpoint.to_owned()), self.chosen.confirmation())
+            }
+            IdentityOptions::Pool(pool) => IdentityWiring::pool(pool),
+        }
+    }
+
+    fn provider_status(&self, endpoint: &str) -> IdentityStatus {
+        match &self.options.identity {
+            IdentityOptions::Local => IdentityStatus::Local,
+            IdentityOptions::Double(options) => IdentityStatus::CognitoDouble {
+                endpoint: endpoint.to_owned(),
+                user_pool_id: options.pool.pool_id.clone(),
+            },
+            IdentityOptions::Pool(pool) => pool.status(),
+        }
+    }
+
     async fn bring_up(&self, parts: &mut Parts, prepared: Prepared) -> Result<Running, StackError> {
-        let Prepared { secrets, reserved, quotas, identity } = prepared;
+        let Prepared { secrets, reserved, quotas, mut identity } = prepared;
         let board = Arc::new(Board::new(Arc::clone(self.observer)));
         self.write_status(parts, &identity, &board, false);
 
         // At the same time, and each waited for whatever the other does: what was started must be stoppable.
-        let (database, object_store) = tokio::join!(
+        let (database, object_store, cognito) = tokio::join!(
             self.start_database(parts.state.postgres(), &board, parts.state.is_ephemeral()),
-            self.start_object_store(&parts.state, &secrets)
+            self.start_object_store(&parts.state, &secrets),
+            self.start_cognito(&parts.state)
         );
         let admin_url = match database {
             Ok((admin_url, postgres)) => {
@@ -200,9 +227,19 @@ impl Start<'_> {
             }
             Err(error) => {
                 parts.object_store = object_store.ok();
+                parts.cognito = cognito.ok().flatten();
                 return Err(error);
             }
         };
+        match cognito {
+            Ok(cognito) => parts.cognito = cognito,
+            Err(error) => {
+                parts.object_store = object_store.ok();
+                return Err(error);
+            }
+        }
+        let provider_endpoint = parts.cognito.as_ref().map(CognitoDouble::endpoint).unwrap_or_default();
+        identity.provider = self.provider_status(&provider_endpoint);
         let object_store = parts.object_store.insert(object_store?);
         let endpoint = object_store.endpoint();
 
@@ -212,8 +249,9 @@ impl Start<'_> {
         }
         self.migrate(&admin_url, &secrets, parts.roles.as_ref()).await?;
 
-        let wiring =
-            self.wiring(identity.base_url.clone(), parts.state.signing_key(), &secrets, (&admin_url, &endpoint))?;
+        let places = (&admin_url, endpoint.as_str());
+        let provider = self.provider(&provider_endpoint);
+        let wiring = self.wiring(identity.base_url.clone(), parts.state.signing_key(), &secrets, places, provider)?;
         let launcher =
             Launcher::new(&self.options.executable, wiring, self.chosen.clone(), quotas, parts.state.path().to_owned());
 
@@ -284,6 +322,29 @@ impl Start<'_> {
         let store = ObjectStore::start(options).await?;
         self.done(Step::ObjectStore, store.endpoint(), began);
         Ok(store)
+    }
+
+    /// The double, where one is wanted; it keeps its users beside the database, and an ephemeral system's in memory.
+    async fn start_cognito(&self, state: &StateDir) -> Result<Option<CognitoDouble>, StackError> {
+        let began = self.started(Step::Identity);
+        let options = match &self.options.identity {
+            IdentityOptions::Local => return Ok(None),
+            IdentityOptions::Pool(_) => {
+                let what = self.provider_status("").describe().unwrap_or_default();
+                self.done(Step::Identity, what, began);
+                return Ok(None);
+            }
+            IdentityOptions::Double(options) => options,
+        };
+        let mut options = options.as_ref().clone();
+        options.pool.auto_confirm = self.chosen.confirmation().is_none_or(|it| it == "automatic");
+        if options.pool.data_dir.is_none() && !state.is_ephemeral() {
+            options.pool.data_dir = Some(state.cognito());
+        }
+        let double = CognitoDouble::start(options).await?;
+        let what = self.provider_status(&double.endpoint()).describe().unwrap_or_default();
+        self.done(Step::Identity, what, began);
+        Ok(Some(double))
     }
 
     /// Nobody else can have the roles of an own server; those of another are claimed first.

@@ -7,6 +7,7 @@
 //!          keys/          signing.pem (0600)
 //!          postgres/      the database
 //!          objects/       uploaded documents
+//!          cognito/       users and keys of the Cognito double
 //!          logs/          a file per task
 //!          control.sock   where `datum restart` and `datum down` speak to the stack
 //! ```
@@ -117,6 +118,12 @@ impl StateDir {
     #[must_use]
     pub fn objects(&self) -> PathBuf {
         self.path.join("objects")
+    }
+
+    /// Where the Cognito double keeps its users and keys.
+    #[must_use]
+    pub fn cognito(&self) -> PathBuf {
+        self.path.join("cognito")
     }
 
     /// Where the log files lie.

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
+use crate::identity::IdentityStatus;
 use crate::service::Service;
 
 /// The state of one process, as an operator wants to read it.
@@ -96,6 +97,9 @@ pub struct StackStatus {
     pub ready: bool,
     /// Whether login throttling is off, as load tests want it.
     pub throttle_off: bool,
+    /// Who keeps accounts.
+    #[serde(default)]
+    pub identity: IdentityStatus,
     /// What slows requests down on purpose, as `NAME=VALUE`; empty unless measuring itself is tested.
     #[serde(default)]
     pub faults: Vec<String>,
@@ -162,6 +166,7 @@ mod tests {
             started_at: OffsetDateTime::UNIX_EPOCH,
             ready: true,
             throttle_off: false,
+            identity: IdentityStatus::Local,
             faults: Vec::new(),
             tasks: vec![task(Service::Auth, 1, Health::Healthy), task(Service::Actor, 1, Health::Healthy)],
             postgres: Some(PostgresStatus { health: Health::Healthy, port: 1, pid: None, restarts: 0 }),

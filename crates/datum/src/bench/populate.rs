@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::error::BenchError;
 use super::operator::Operator;
 use super::system::OwnStack;
+use crate::cognito_users;
 use crate::terminal::say;
 use crate::terminal::screen::seconds;
 
@@ -34,7 +35,10 @@ pub(super) async fn populate(stack: &OwnStack, users: u64, operator: &Operator) 
     let options = PopulateOptions { database_url, dataset: dataset.clone(), cost: HashCost::default() };
     let populated = dataset::populate(&options, |_| {}, operator.stop()).await;
     let populated = populated.map_err(|error| BenchError::Populate(error.to_string()))?;
-    if populated.interrupted {
+    let status = stack.status().await.ok_or_else(|| BenchError::Populate("the system does not answer".to_owned()))?;
+    let imported = cognito_users::import(&status.identity, &dataset, operator.stop()).await;
+    let imported = imported.map_err(|error| BenchError::Populate(error.to_string()))?;
+    if populated.interrupted || !imported {
         return Err(BenchError::Interrupted);
     }
     if populated.written > 0 {

@@ -37,6 +37,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Task(args) => parts::task(&args),
         Command::Migrate(forwarded) => parts::migrate(&forwarded),
         Command::Balancer(forwarded) => parts::balancer(&forwarded),
+        Command::CognitoDouble(forwarded) => parts::cognito_double(&forwarded),
         Command::ObjectStore(forwarded) => parts::object_store(&forwarded),
         Command::Healthcheck(args) => healthcheck::run(&args),
         Command::Report(args) => report::run(&args),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use service_kit::config::{self, EXIT_USAGE, Environment, Settings};
 use service_kit::server::Shutdown;
 use service_kit::telemetry::{self, TelemetryConfig};
-use stack::{Service, cpu_quota, object_store};
+use stack::{Service, cognito, cpu_quota, object_store};
 
 use super::failed;
 use crate::api_page;
@@ -47,6 +47,29 @@ pub(super) fn balancer(forwarded: &ForwardedArgs) -> ExitCode {
     }
 }
 
+struct CognitoDoubleProcess {
+    double: cognito::Options,
+    telemetry: TelemetryConfig,
+}
+
+impl CognitoDoubleProcess {
+    fn read(settings: &mut Settings<'_>) -> Self {
+        Self { double: cognito::Options::read(settings), telemetry: TelemetryConfig::read(settings) }
+    }
+}
+
+/// `datum cognito-double`
+pub(super) fn cognito_double(forwarded: &ForwardedArgs) -> ExitCode {
+    const TITLE: &str = "The double of Amazon Cognito user pools, configured by the environment.";
+    run_part(forwarded, TITLE, CognitoDoubleProcess::read, async |process| {
+        let _telemetry = telemetry::init(&process.telemetry, "cognito-double")?;
+        let shutdown = Shutdown::default();
+        shutdown.on_signals()?;
+        cognito::run(process.double, shutdown.requested()).await?;
+        Ok(())
+    })
+}
+
 struct ObjectStoreProcess {
     store: object_store::Options,
     telemetry: TelemetryConfig,
@@ -60,15 +83,29 @@ impl ObjectStoreProcess {
 
 /// `datum object-store`
 pub(super) fn object_store(forwarded: &ForwardedArgs) -> ExitCode {
+    const TITLE: &str = "The S3 server of Datum, configured by the environment.";
+    run_part(forwarded, TITLE, ObjectStoreProcess::read, async |process| {
+        let _telemetry = telemetry::init(&process.telemetry, "object-store")?;
+        let shutdown = Shutdown::default();
+        shutdown.on_signals()?;
+        object_store::run(process.store, shutdown.requested()).await?;
+        Ok(())
+    })
+}
+
+/// A part that the environment configures: its help, its refusals, its run.
+fn run_part<P>(
+    forwarded: &ForwardedArgs,
+    title: &str,
+    read: fn(&mut Settings<'_>) -> P,
+    serve: impl AsyncFnOnce(P) -> anyhow::Result<()>,
+) -> ExitCode {
     match forwarded.wants_help() {
-        Ok(true) => {
-            let variables = config::help(ObjectStoreProcess::read);
-            return help("The S3 server of Datum, configured by the environment.", &variables);
-        }
+        Ok(true) => return help(title, &config::help(read)),
         Ok(false) => {}
         Err(unknown) => return usage(&unknown),
     }
-    let process = match config::load(&Environment::from_process(), ObjectStoreProcess::read) {
+    let process = match config::load(&Environment::from_process(), read) {
         Ok(process) => process,
         Err(errors) => return usage(&format!("the configuration is wrong:\n{errors}\n--help lists every variable")),
     };
@@ -76,21 +113,13 @@ pub(super) fn object_store(forwarded: &ForwardedArgs) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return failed(error),
     };
-    let outcome = runtime.block_on(serve_objects(process));
+    let outcome = runtime.block_on(serve(process));
     // A file operation that hangs must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(format_args!("{error:#}")),
     }
-}
-
-async fn serve_objects(process: ObjectStoreProcess) -> anyhow::Result<()> {
-    let _telemetry = telemetry::init(&process.telemetry, "object-store")?;
-    let shutdown = Shutdown::default();
-    shutdown.on_signals()?;
-    object_store::run(process.store, shutdown.requested()).await?;
-    Ok(())
 }
 
 fn help(title: &str, variables: &str) -> ExitCode {

@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use loadgen::dataset::{Dataset, HashCost, PopulateOptions, Populated, Progress, populate};
+use stack::identity::IdentityStatus;
 use stack::state_dir;
 use tokio_util::sync::CancellationToken;
 
 use super::{failed, find, small_runtime};
 use crate::cli::PopulateArgs;
+use crate::cognito_users;
 use crate::terminal::{can_redraw, say};
 
 /// Where nothing can be redrawn, a line comes this often.
@@ -19,10 +21,13 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 const EXIT_INTERRUPTED: u8 = 130;
 
 pub(super) fn run(args: &PopulateArgs) -> ExitCode {
-    let database_url = match database(args) {
-        Ok(url) => url,
+    let (database_url, provider) = match database(args) {
+        Ok(found) => found,
         Err(error) => return failed(error),
     };
+    if let Err(refusal) = cognito_users::check(&provider) {
+        return failed(refusal);
+    }
     let dataset = Dataset { users: args.users, seed: args.seed, distinct_hashes: args.hashes };
     let cost =
         HashCost { memory_kib: args.argon2_memory_kib, iterations: args.argon2_iterations, ..HashCost::default() };
@@ -41,7 +46,11 @@ pub(super) fn run(args: &PopulateArgs) -> ExitCode {
                 stopping.cancel();
             }
         });
-        populate(&options, |progress| shown.show(progress), &stop).await
+        let mut populated =
+            populate(&options, |progress| shown.show(progress), &stop).await.map_err(|error| error.to_string())?;
+        let imported = cognito_users::import(&provider, &options.dataset, &stop).await;
+        populated.interrupted |= !imported.map_err(|error| error.to_string())?;
+        Ok::<_, String>(populated)
     });
     shown.bar.finish_and_clear();
     match outcome {
@@ -53,11 +62,16 @@ pub(super) fn run(args: &PopulateArgs) -> ExitCode {
     }
 }
 
-fn database(args: &PopulateArgs) -> Result<String, String> {
+/// The database, and who keeps the accounts: of a database alone nothing is known but the auth service.
+fn database(args: &PopulateArgs) -> Result<(String, IdentityStatus), String> {
     if let Some(url) = args.database_url.clone().filter(|_| !args.names_a_system()) {
         // The value may hold a password: it is not repeated.
         let refusal = "the database's URL is none of PostgreSQL, such as postgres://user:password@host:5432/database";
-        return if migrator::is_postgres_url(&url) { Ok(url) } else { Err(refusal.to_owned()) };
+        return if migrator::is_postgres_url(&url) {
+            Ok((url, IdentityStatus::Local))
+        } else {
+            Err(refusal.to_owned())
+        };
     }
     let running = find::running(&args.which).map_err(|nothing| format!("{nothing}; or give --database-url"))?;
     let status = state_dir::read_status(&running.state_dir)
@@ -66,9 +80,8 @@ fn database(args: &PopulateArgs) -> Result<String, String> {
     say(format_args!("system        {}", running.state_dir.display()));
     let url = state_dir::database_url(&running.state_dir, &status)
         .map_err(|error| format!("the database's password in {}: {error}", running.state_dir.display()))?;
-    url.ok_or_else(|| {
-        "the running system uses a database that was given to it: give it here, too, as --database-url".into()
-    })
+    let given = "the running system uses a database that was given to it: give it here, too, as --database-url";
+    Ok((url.ok_or(given)?, status.identity))
 }
 
 fn summary(args: &PopulateArgs, populated: &Populated, elapsed: Duration) -> String {

@@ -72,5 +72,6 @@ fn summary(status: &StackStatus) -> String {
         none if none.is_empty() => none,
         faults => format!(", requests are SLOW on purpose: {faults}"),
     };
-    format!("{} (process {}, {state}{throttle}{faults})\n", status.base_url, status.pid)
+    let users = status.identity.describe().map(|identity| format!("\nusers: {identity}")).unwrap_or_default();
+    format!("{} (process {}, {state}{throttle}{faults}){users}\n", status.base_url, status.pid)
 }

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use service_kit::config::{EXIT_USAGE, Environment, Inspection, Secret};
+use service_kit::config::{self, EXIT_USAGE, Environment, Inspection, Secret};
 use service_kit::service;
+use stack::cognito;
+use stack::identity::{GivenPool, IdentityOptions};
 use stack::logs::Follower;
 use stack::{Executable, Location, Service, Stack, StackError, StackOptions, TaskId, shell, state_dir};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -33,19 +36,19 @@ const LAST_STEPS: Duration = Duration::from_secs(3);
 const LOGS_PAUSE: Duration = Duration::from_millis(200);
 
 pub(super) fn run(args: &UpArgs) -> ExitCode {
-    if args.identity == Identity::Cognito {
-        complain(
-            "--identity cognito is not available in this build",
-            Some("leave it out: the auth service then keeps users itself"),
-        );
-        return ExitCode::from(EXIT_USAGE);
-    }
+    let options = match options(args) {
+        Ok(options) => options,
+        Err(refusal) => {
+            complain(refusal, None);
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(format_args!("cannot start: {error}")),
     };
     raise_open_files_limit();
-    let exit = runtime.block_on(up(args));
+    let exit = runtime.block_on(up(args, options));
     // Drops, and thereby kills, whatever a second Ctrl-C left; a file operation that hangs is not waited for.
     runtime.shutdown_timeout(LAST_STEPS);
     exit
@@ -61,29 +64,54 @@ fn raise_open_files_limit() {
     }
 }
 
-fn options(args: &UpArgs) -> StackOptions {
+fn options(args: &UpArgs) -> Result<StackOptions, String> {
     let mut set: BTreeMap<String, String> = args.set.iter().cloned().collect();
+    let environment: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let identity = identity(args, &environment, &set)?;
     if let Some(throttle) = args.throttle {
         let value = if throttle == Switch::Off { "off" } else { "on" };
         set.entry("AUTH_THROTTLE".to_owned()).or_insert_with(|| value.to_owned());
     }
-    StackOptions {
+    Ok(StackOptions {
         port: args.port,
         tasks: count_tasks(&args.tasks),
         task_cpu: args.task_cpu,
         location: if args.ephemeral { Location::Ephemeral } else { Location::Persistent(args.state_dir.clone()) },
+        identity,
         // Empty means unset, as for every variable.
         database_url: args.database_url.clone().filter(|url| !url.is_empty()).map(Secret::new),
         take_over_roles: args.take_over_roles,
         executable: Executable::Current,
-        environment: std::env::vars_os()
-            .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
-            .collect(),
+        environment,
         set,
         inspect: Some(inspect),
         make_signing_key: auth::keys::generate_pem,
         pages: Some(api_page::router()),
+    })
+}
+
+/// Who keeps accounts: a user pool that the environment names, else the double, as `COGNITO_DOUBLE_*` describes it.
+fn identity(
+    args: &UpArgs,
+    environment: &BTreeMap<String, String>,
+    set: &BTreeMap<String, String>,
+) -> Result<IdentityOptions, String> {
+    if args.identity == Identity::Local {
+        return Ok(IdentityOptions::Local);
     }
+    if args.throttle.is_some() {
+        return Err("--throttle is of accounts that the auth service keeps: a user pool throttles logins itself".into());
+    }
+    if let Some(pool) = GivenPool::find(environment, set).map_err(|error| error.to_string())? {
+        return Ok(IdentityOptions::Pool(pool));
+    }
+    let double = config::load(&Environment::from_pairs(environment), cognito::Options::read)
+        .map_err(|errors| format!("the Cognito double's configuration is wrong:\n{errors}"))?;
+    let named = environment.get("COGNITO_DOUBLE_ADDRESS").is_some_and(|address| !address.is_empty());
+    let address = if named { double.address } else { (Ipv4Addr::LOCALHOST, 0).into() };
+    Ok(IdentityOptions::Double(Box::new(cognito::Options { address, ..double })))
 }
 
 /// Reads the configuration of a service as its tasks do.
@@ -95,7 +123,7 @@ fn inspect(service: Service, environment: &Environment) -> Inspection {
     }
 }
 
-async fn up(args: &UpArgs) -> ExitCode {
+async fn up(args: &UpArgs, options: StackOptions) -> ExitCode {
     let mut signals = match Signals::new(args.lifeline) {
         Ok(signals) => signals,
         Err(error) => return failed(format_args!("cannot wait for signals: {error}")),
@@ -104,7 +132,6 @@ async fn up(args: &UpArgs) -> ExitCode {
     let screen = Arc::new(Screen::new());
     own_log::install(Arc::clone(&screen));
     screen.line(&format!("Datum {}", env!("CARGO_PKG_VERSION")));
-    let options = options(args);
     let _logs = args.logs.then(|| {
         let tasks = options.tasks.tasks().collect();
         let (screen, folder) = (Arc::clone(&screen), screen.logs());
@@ -186,6 +213,9 @@ fn greet(screen: &Screen, stack: &Stack, took: Duration) {
     screen.line("");
     if stack.status().throttle_off {
         screen.line("  NOTE   login throttling is OFF (AUTH_THROTTLE=off): for load tests only");
+    }
+    if let Some(identity) = stack.status().identity.describe() {
+        screen.line(&format!("  Users  {identity}"));
     }
     for fault in stack.status().faults {
         screen.line(&format!("  NOTE   requests are SLOW on purpose ({fault}): for tests of measuring only"));

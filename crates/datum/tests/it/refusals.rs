@@ -21,9 +21,21 @@ fn assert_refused(done: &Done, code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn cognito_is_not_in_this_build() {
+fn a_user_pool_is_given_whole_or_not_at_all() {
     let home = Home::new();
-    assert_refused(&home.run(&["up", "--identity", "cognito"]), 64, &["not available in this build"]);
+    let half = home.run(&["up", "--identity", "cognito", "--set", "COGNITO_CLIENT_ID=web"]);
+    assert_refused(&half, 64, &["COGNITO_USER_POOL_ID is not set", "neither for the Cognito double"]);
+    let throttled = home.run(&["up", "--identity", "cognito", "--throttle", "off"]);
+    assert_refused(&throttled, 64, &["a user pool throttles logins itself"]);
+    assert!(names_in(&home.work()).is_empty());
+}
+
+#[test]
+fn a_double_that_cannot_be_is_refused_before_anything_starts() {
+    let home = Home::new();
+    let mut command = home.command(&["up", "--identity", "cognito"]);
+    let done = finish(command.env("COGNITO_DOUBLE_LATENCY", "InitiateAuth=soon"));
+    assert_refused(&done, 64, &["COGNITO_DOUBLE_LATENCY", "`soon` is no time"]);
     assert!(names_in(&home.work()).is_empty());
 }
 

@@ -203,6 +203,22 @@ pub struct PoolAccess {
     pub client_secret: Option<Secret>,
 }
 
+impl PoolAccess {
+    /// Of a double that serves this pool at `http://address:port`.
+    #[must_use]
+    pub fn new(options: &PoolOptions, endpoint: String) -> Self {
+        Self {
+            jwks_url: format!("{endpoint}/{}/.well-known/jwks.json", options.pool_id),
+            endpoint,
+            issuer: options.issuer(),
+            region: options.region.clone(),
+            pool_id: options.pool_id.clone(),
+            client_id: options.client_id.clone(),
+            client_secret: options.client_secret.clone(),
+        }
+    }
+}
+
 /// A running double. Dropping it ends it at once; [`CognitoDouble::stop`] lets requests finish.
 pub struct CognitoDouble {
     address: SocketAddr,
@@ -264,17 +280,7 @@ impl CognitoDouble {
     /// What whoever uses the pool must know.
     #[must_use]
     pub fn access(&self) -> PoolAccess {
-        let options = &self.double.pool.options;
-        let endpoint = self.endpoint();
-        PoolAccess {
-            jwks_url: format!("{endpoint}/{}/.well-known/jwks.json", options.pool_id),
-            endpoint,
-            issuer: self.double.pool.issuer.clone(),
-            region: options.region.clone(),
-            pool_id: options.pool_id.clone(),
-            client_id: options.client_id.clone(),
-            client_secret: options.client_secret.clone(),
-        }
+        PoolAccess::new(&self.double.pool.options, self.endpoint())
     }
 
     /// Changes how it behaves, from the next call on.

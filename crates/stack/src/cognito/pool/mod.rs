@@ -56,6 +56,14 @@ pub struct PoolOptions {
     pub data_dir: Option<PathBuf>,
 }
 
+impl PoolOptions {
+    /// The `iss` of the pool's tokens, as AWS has it.
+    #[must_use]
+    pub fn issuer(&self) -> String {
+        format!("https://cognito-idp.{}.amazonaws.com/{}", self.region, self.pool_id)
+    }
+}
+
 #[derive(Debug, Default)]
 struct Users {
     by_email: HashMap<String, Arc<User>>,
@@ -105,9 +113,8 @@ impl Pool {
                 Entry::Revoked(session) => drop(revoked.insert(session)),
             })?,
         };
-        let issuer = format!("https://cognito-idp.{}.amazonaws.com/{}", options.region, options.pool_id);
         Ok(Self {
-            issuer,
+            issuer: options.issuer(),
             hasher: Hasher::new(&keys.passwords),
             seal: Seal::new(&keys.sealing)?,
             keys,
