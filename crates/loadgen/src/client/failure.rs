@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io;
 
 use envelope::result::{Answerer, Failure};
+use http::StatusCode;
 use serde::Deserialize;
 
 use super::Answer;
@@ -26,7 +27,8 @@ pub(crate) fn check_failed(answer: &Answer, check: &str) -> Failure {
     Failure { status: Some(answer.status.as_u16()), code: format!("check:{check}"), answerer: answer.answerer }
 }
 
-/// The answer has another status than it should; the problem in its body says why.
+/// The answer has another status than it should; the problem in its body says why. A service that is asked for too much must say
+/// when to come back (a balancer's own answers need not): without that its refusal is wrong itself.
 pub(crate) fn refused(answer: &Answer, body: &[u8]) -> Failure {
     #[derive(Deserialize)]
     struct Problem {
@@ -36,6 +38,10 @@ pub(crate) fn refused(answer: &Answer, body: &[u8]) -> Failure {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         !code.is_empty() && code.len() <= MAX_CODE_BYTES && code.bytes().all(plain)
     };
+    let sheds = matches!(answer.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    if sheds && answer.answerer == Answerer::Task && answer.retry_after.is_none() {
+        return check_failed(answer, "retry-after");
+    }
     let problem = answer.is_problem.then(|| serde_json::from_slice::<Problem>(body).ok()).flatten();
     match problem.map(|problem| problem.code).filter(|code| word(code)) {
         Some(code) => Failure { status: Some(answer.status.as_u16()), code, answerer: answer.answerer },
@@ -73,8 +79,20 @@ mod tests {
             is_problem,
             answerer: Answerer::Task,
             timing: ServerTiming::default(),
-            retry_after: None,
+            retry_after: Some(std::time::Duration::from_secs(1)),
         }
+    }
+
+    #[test]
+    fn a_service_that_sheds_must_say_when_to_come_back() {
+        let code = |status, answerer| {
+            let silent = Answer { retry_after: None, answerer, ..answer(status, true) };
+            refused(&silent, br#"{"code":"busy"}"#).code
+        };
+        assert_eq!(code(503, Answerer::Task), "check:retry-after");
+        assert_eq!(code(429, Answerer::Task), "check:retry-after");
+        assert_eq!(code(401, Answerer::Task), "busy");
+        assert_eq!(code(503, Answerer::Balancer), "busy", "an ALB has no such header");
     }
 
     #[test]

@@ -31,7 +31,8 @@ async fn failures_of(act: Act) -> Vec<String> {
 
 #[tokio::test]
 async fn answers_that_are_not_the_expected_are_named_by_code_and_answerer() {
-    let shed = Act::Other(503, &[PROBLEM, ("server-timing", TIMING)], r#"{"code":"pool_timeout"}"#);
+    let shed =
+        Act::Other(503, &[PROBLEM, ("server-timing", TIMING), ("retry-after", "1")], r#"{"code":"pool_timeout"}"#);
     assert_eq!(failures_of(shed).await, ["503 pool_timeout Task"]);
     let bad_gateway = Act::Other(502, &[("server", "awselb/2.0"), ("content-type", "text/html")], "<html>");
     assert_eq!(failures_of(bad_gateway).await, ["502 check:status Balancer"]);

@@ -23,8 +23,10 @@ export function answerer(status, headers) {
 }
 
 // The code of an answer with another status than the expected one: the problem's (RFC 9457), where it is a problem with a
-// code that is one.
-export function refusalCode(headers, body) {
+// code that is one. A service that is asked for too much must say when to come back (a balancer's own answers need not).
+export function refusalCode(status, headers, body) {
+  const sheds = status === 429 || status === 503;
+  if (sheds && answerer(status, headers) === 'task' && !/^[0-9]+$/.test(headers['Retry-After'] ?? '')) return 'check:retry-after';
   const isProblem = (headers['Content-Type'] ?? '').startsWith('application/problem+json');
   try {
     const { code } = isProblem ? JSON.parse(body) : {};

@@ -51,7 +51,7 @@ export function judge(response, endpoint, status, checks) {
     wrong = transportCode(response.error_code, response.error ?? '');
     held[`${endpoint}: answered`] = false;
   } else if (response.status !== status) {
-    wrong = refusalCode(headers, response.body);
+    wrong = refusalCode(response.status, headers, response.body);
     held[`${endpoint}: ${status}`] = false;
   } else {
     held[`${endpoint}: ${status}`] = true;

@@ -142,11 +142,15 @@ const tests = {
     equal(arrived({ status: 200, error_code: 1220 }), false);
 
     const problem = { 'Content-Type': 'application/problem+json' };
-    equal(refusalCode(problem, '{"code":"hash_queue_full"}'), 'hash_queue_full');
+    equal(refusalCode(401, problem, '{"code":"invalid_credentials"}'), 'invalid_credentials');
+    const task = { ...problem, 'Server-Timing': 'total;dur=1' };
+    equal(refusalCode(503, { ...task, 'Retry-After': '1' }, '{"code":"hash_queue_full"}'), 'hash_queue_full');
+    equal(refusalCode(503, task, '{"code":"hash_queue_full"}'), 'check:retry-after');
+    equal(refusalCode(503, { ...problem, Server: 'awselb/2.0' }, '{"code":"x"}'), 'x');
     for (const body of ['not JSON', '{}', '{"code":7}', '{"code":"With spaces"}', `{"code":"${'a'.repeat(65)}"}`]) {
-      equal(refusalCode(problem, body), 'check:status');
+      equal(refusalCode(400, problem, body), 'check:status');
     }
-    equal(refusalCode({ 'Content-Type': 'text/html' }, '{"code":"x"}'), 'check:status');
+    equal(refusalCode(502, { 'Content-Type': 'text/html' }, '{"code":"x"}'), 'check:status');
   },
 };
 

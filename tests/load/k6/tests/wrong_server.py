@@ -32,18 +32,20 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def answer(self, status, body, task=True, content_type="application/json"):
+    def answer(self, status, body, task=True, content_type="application/json", retry_after=False):
         content = body.encode()
         self.send_response(status)
         self.send_header("content-type", content_type)
         self.send_header("content-length", str(len(content)))
+        if retry_after:
+            self.send_header("retry-after", "1")
         if task:
             self.send_header("server-timing", "db;dur=0.2, app;dur=0.1, total;dur=0.3")
         self.end_headers()
         self.wfile.write(content)
 
     def problem(self, status, code, task=True):
-        self.answer(status, json.dumps({"status": status, "code": code}), task, "application/problem+json")
+        self.answer(status, json.dumps({"status": status, "code": code}), task, "application/problem+json", retry_after=status == 503)
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
