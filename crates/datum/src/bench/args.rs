@@ -49,6 +49,8 @@ pub(crate) enum Experiment {
     Capacity(CapacityArgs),
     /// The performance envelope of the reference: two exploratory and three steady runs at 200 virtual users
     Phase4(Phase4Args),
+    /// Is it the identity provider? The same mix with accounts of its own and with the Cognito double
+    AuthAttribution(AuthAttributionArgs),
     /// Delay one stage after the other and see whether the report finds it
     Selftest(SelftestArgs),
     /// Check the instrument itself
@@ -295,6 +297,23 @@ pub(crate) struct PoolArg {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct AuthAttributionArgs {
+    /// How long the slow provider's calls take: 300ms, or a lognormal distribution by two percentiles
+    #[arg(long, value_name = "TIME", default_value = "p50:250ms/p99:1000ms", value_parser = parse_latency)]
+    pub(crate) idp_latency: String,
+    /// Virtual users
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = virtual_users(2))]
+    pub(crate) vus: u32,
+    /// Length of each measured phase
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "60s")]
+    pub(crate) duration: u32,
+    #[command(flatten)]
+    pub(crate) seed: SeedArg,
+    #[command(flatten)]
+    pub(crate) out: OutArg,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct SelftestArgs {
     /// The delay that is added to each stage in turn
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(10..=1900))]
@@ -315,6 +334,8 @@ pub(crate) enum Check {
     Drivers(Box<CheckDriversArgs>),
     /// Freeze a task for a second: does the open model show it, and does the closed one warn?
     Freeze(CheckFreezeArgs),
+    /// Delay the identity provider and exceed its quota: is each found where it is, and nowhere else?
+    Identity(CheckIdentityArgs),
 }
 
 #[derive(Debug, Args)]
@@ -359,6 +380,23 @@ pub(crate) struct CheckFreezeArgs {
     pub(crate) duration: u32,
     #[command(flatten)]
     pub(crate) out: OutArg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckIdentityArgs {
+    /// The delay that is added to the provider's logins
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 400, value_parser = clap::value_parser!(u32).range(50..=2_000))]
+    pub(crate) delay_ms: u32,
+    /// Length of each measured phase of the delay's part
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "30s")]
+    pub(crate) duration: u32,
+    #[command(flatten)]
+    pub(crate) out: OutArg,
+}
+
+/// A latency of the double, in its own words.
+fn parse_latency(text: &str) -> Result<String, String> {
+    text.parse::<stack::cognito::Latency>().map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Whole seconds, with or without a unit: `90`, `90s`, `3m`, `1h`.

@@ -78,8 +78,10 @@ async fn experiment(args: &BenchArgs, operator: &Operator) -> Result<ExitCode, B
         Some(Experiment::Aa(args)) => experiments::aa::run(args, operator).await,
         Some(Experiment::Capacity(args)) => experiments::capacity::run(args, operator).await,
         Some(Experiment::Phase4(args)) => experiments::phase4::run(args, operator).await,
+        Some(Experiment::AuthAttribution(args)) => experiments::auth_attribution::run(args, operator).await,
         Some(Experiment::Selftest(args)) => experiments::selftest::run(args, operator).await,
         Some(Experiment::Check(Check::Drivers(args))) => experiments::check_drivers::run(args, operator).await,
         Some(Experiment::Check(Check::Freeze(args))) => experiments::check_freeze::run(args, operator).await,
+        Some(Experiment::Check(Check::Identity(args))) => experiments::check_identity::run(args, operator).await,
     }
 }

@@ -11,4 +11,4 @@ mod settings;
 pub(super) use cpu::{CpuWatch, cpu_seconds_of, peak_memory_bytes_of};
 pub(super) use elsewhere::Elsewhere;
 pub(super) use own_stack::{OwnStack, StackFailure};
-pub(super) use settings::{Delay, StackSettings, is_secret};
+pub(super) use settings::{Delay, Double, StackSettings, is_secret};

@@ -27,6 +27,25 @@ pub(in crate::bench) struct StackSettings {
     pub(in crate::bench) database_url: Option<String>,
     /// A known delay in a known place.
     pub(in crate::bench) delay: Option<Delay>,
+    /// The Cognito double as the identity provider; `None` for accounts of its own.
+    pub(in crate::bench) double: Option<Double>,
+}
+
+/// How the Cognito double behaves, in the words of its variables; empty for at once and without a limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::bench) struct Double {
+    /// `COGNITO_DOUBLE_LATENCY`
+    pub(in crate::bench) latency: String,
+    /// `COGNITO_DOUBLE_QUOTAS`
+    pub(in crate::bench) quotas: String,
+}
+
+impl Double {
+    /// Its variables, those that say something.
+    fn variables(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let variables = [("COGNITO_DOUBLE_LATENCY", &self.latency), ("COGNITO_DOUBLE_QUOTAS", &self.quotas)];
+        variables.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name, value.clone()))
+    }
 }
 
 /// A known delay.
@@ -70,6 +89,7 @@ impl StackSettings {
             set,
             database_url: args.database_url.clone(),
             delay: None,
+            double: None,
         }
     }
 
@@ -97,6 +117,9 @@ impl StackSettings {
         for (name, value) in &self.set {
             arguments.extend(["--set".to_owned(), format!("{name}={value}")]);
         }
+        if self.double.is_some() {
+            arguments.extend(["--identity", "cognito"].map(Into::into));
+        }
         let delay = self.delay.as_ref().map(|delay| match delay {
             Delay::Stage(delay) => ("FAULT_STAGE_DELAY", delay.as_str()),
             Delay::Forward(delay) => ("FAULT_FORWARD_DELAY", delay.as_str()),
@@ -113,6 +136,7 @@ impl StackSettings {
         if let Some(url) = &self.database_url {
             environment.push(("DATABASE_URL", url.clone()));
         }
+        environment.extend(self.double.iter().flat_map(Double::variables));
         environment
     }
 
@@ -121,6 +145,10 @@ impl StackSettings {
         let mut variables: BTreeMap<String, String> =
             shell.iter().filter(|(name, value)| is_chosen(name) && !value.is_empty()).map(clone_pair).collect();
         variables.extend(self.set.iter().map(clone_pair));
+        if let Some(double) = &self.double {
+            variables.insert("AUTH_IDENTITY_PROVIDER".to_owned(), "cognito".to_owned());
+            variables.extend(double.variables().map(|(name, value)| (name.to_owned(), value)));
+        }
         let pool = pool_size(&variables);
         for (name, value) in &mut variables {
             if is_secret(name, value) {
@@ -158,7 +186,11 @@ impl StackSettings {
             Some(Delay::Forward(delay)) => format!(", delayed on purpose: balancer {delay}"),
             None => String::new(),
         };
-        format!("{tasks}, pools {}/{}{cpu}{throttle}{delay}", pool.max, pool.min)
+        let identity = self.double.as_ref().map(|double| {
+            let how: Vec<String> = double.variables().map(|(_, value)| value).collect();
+            format!(", identity provider: Cognito double {}", how.join(" ")).trim_end().to_owned()
+        });
+        format!("{tasks}, pools {}/{}{cpu}{throttle}{delay}{}", pool.max, pool.min, identity.unwrap_or_default())
     }
 
     fn throttle_off(&self) -> bool {

@@ -1,0 +1,132 @@
+//! `datum bench auth-attribution`: is it the identity provider?
+//!
+//! The same mix with accounts of our own, with the Cognito double answering at once, and with the double as slow as Cognito; each
+//! with logins in the mix, and with tokens that are reused. The first pair says what asking a provider costs in itself, the second
+//! what its time does to login, and the third what the logins do to everybody else.
+//!
+//! AWS publishes no latency of Cognito. What is assumed by default: 200 to 300 ms for SignUp and InitiateAuth once a client is warm
+//! (aws/aws-sdk-js#3419), so a median of 250 ms; a 99th percentile of four times that. `--idp-latency` takes what somebody has
+//! measured.
+
+use std::process::ExitCode;
+
+use loadgen::scenario::{Overrides, Scenario};
+
+use super::scenario::{announce, exit_code};
+use crate::bench::args::AuthAttributionArgs;
+use crate::bench::error::BenchError;
+use crate::bench::operator::Operator;
+use crate::bench::run::{self, LoadTarget, RunSpec};
+use crate::bench::session::with_stack;
+use crate::bench::system::{Double, StackSettings};
+use crate::bench::{capsule, headline, report};
+use crate::terminal::say;
+
+/// The mix with logins and registrations, and the same without.
+const MIXES: [(&str, &str); 2] = [("baseline-mix", ""), ("token-reuse", ", tokens reused")];
+const RAMP_SECONDS: u32 = 5;
+const WARM_UP_SECONDS: u32 = 10;
+
+/// One run of the six.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    scenario: &'static str,
+    role: String,
+    label: String,
+    /// `None`: accounts of our own.
+    double: Option<Double>,
+}
+
+pub(in crate::bench) async fn run(args: &AuthAttributionArgs, operator: &Operator) -> Result<ExitCode, BenchError> {
+    let folder = report::new_set(&args.out.folder, "auth-attribution")?;
+    let mut finished = Vec::new();
+    let parts = parts(&args.idp_latency);
+    for (number, part) in parts.iter().enumerate() {
+        say(format_args!("\nrun {} of {}: {}", number + 1, parts.len(), part.role));
+        let spec = RunSpec {
+            // The same load for all: what differs is who knows the accounts.
+            seed: args.seed.seed,
+            role: Some(part.role.clone()),
+            label: Some(part.label.clone()),
+            ..RunSpec::new(scenario(part.scenario, args)?, &folder)
+        };
+        announce(&spec);
+        let settings = StackSettings { double: part.double.clone(), ..StackSettings::default() };
+        let one =
+            with_stack(&settings, operator, async |stack| run::run(&spec, LoadTarget::Own(stack), operator).await);
+        let one = one.await?;
+        headline::show_briefly(&one)?;
+        finished.push(one);
+        if operator.wants_stop() {
+            break;
+        }
+    }
+    let folders: Vec<_> = finished.iter().map(|it| it.folder.clone()).collect();
+    let built = report::build(&folders)?;
+    say("");
+    headline::show_together(&built);
+    headline::show_paths(&built.write(&folder)?);
+    say(format_args!("\nDatum {}, result {}", capsule::this_datum(), folder.display()));
+    Ok(exit_code(&finished, operator))
+}
+
+fn scenario(name: &str, args: &AuthAttributionArgs) -> Result<Scenario, BenchError> {
+    let overrides = Overrides {
+        vus: Some(args.vus),
+        ramp_seconds: Some(RAMP_SECONDS),
+        warm_up_seconds: Some(WARM_UP_SECONDS),
+        measure_seconds: Some(args.duration),
+        ..Overrides::default()
+    };
+    Ok(overrides.apply(&loadgen::scenario::open(name)?)?)
+}
+
+fn parts(idp_latency: &str) -> Vec<Part> {
+    let slow = format!("Cognito double, {idp_latency}");
+    let providers = [
+        ("local accounts", "local", None),
+        ("Cognito double, 0 ms", "double-at-once", Some(Double::default())),
+        (
+            slow.as_str(),
+            "double-like-cognito",
+            Some(Double { latency: format!("*={idp_latency}"), ..Double::default() }),
+        ),
+    ];
+    let of_provider = |(role, label, double): &(&str, &str, Option<Double>)| {
+        MIXES.map(|(scenario, reused)| Part {
+            scenario,
+            role: format!("{role}{reused}"),
+            label: format!("{label}{}", if reused.is_empty() { "" } else { "-reused" }),
+            double: double.clone(),
+        })
+    };
+    providers.iter().flat_map(of_provider).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_provider_is_loaded_with_logins_and_without() {
+        let parts = parts("p50:250ms/p99:1s");
+        let runs: Vec<(&str, &str)> = parts.iter().map(|part| (part.scenario, part.role.as_str())).collect();
+        assert_eq!(
+            runs,
+            [
+                ("baseline-mix", "local accounts"),
+                ("token-reuse", "local accounts, tokens reused"),
+                ("baseline-mix", "Cognito double, 0 ms"),
+                ("token-reuse", "Cognito double, 0 ms, tokens reused"),
+                ("baseline-mix", "Cognito double, p50:250ms/p99:1s"),
+                ("token-reuse", "Cognito double, p50:250ms/p99:1s, tokens reused"),
+            ]
+        );
+        assert!(parts[..2].iter().all(|part| part.double.is_none()));
+        assert_eq!(parts[2].double, Some(Double::default()));
+        assert_eq!(parts[4].double.as_ref().map(|double| double.latency.as_str()), Some("*=p50:250ms/p99:1s"));
+        let mut labels: Vec<&str> = parts.iter().map(|part| part.label.as_str()).collect();
+        labels.dedup();
+        assert_eq!(labels.len(), 6, "each run has a folder of its own");
+    }
+}
