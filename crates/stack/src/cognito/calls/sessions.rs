@@ -72,6 +72,10 @@ impl Call<'_> {
             if !state.logins.admits(now) {
                 return Err(CognitoError::not_authorized("Password attempts exceeded"));
             }
+            if state.status == Status::Unconfirmed {
+                // Before the password is looked at, by public reports (aws/aws-sdk-js#4608).
+                return Err(CognitoError::new("UserNotConfirmedException", "User is not confirmed."));
+            }
             if !is_right {
                 state.logins.failed(now);
                 return Err(wrong_password());
@@ -80,9 +84,8 @@ impl Call<'_> {
             state.status
         };
         match status {
-            Status::Confirmed => pool.begin_session(&user),
-            Status::Unconfirmed => Err(CognitoError::new("UserNotConfirmedException", "User is not confirmed.")),
             Status::ForceChangePassword => Ok(self.ask_for_password(&user)),
+            Status::Confirmed | Status::Unconfirmed => pool.begin_session(&user),
         }
     }
 

@@ -14,7 +14,7 @@ pub(super) static CASES: [Case; 16] = [
     case("login-in-another-case", "200", "User pool case sensitivity"),
     case("login-with-the-sub", "200", "Customizing sign-in attributes"),
     case("login-unconfirmed", "400 UserNotConfirmedException", "InitiateAuth"),
-    case("login-unconfirmed-with-a-wrong-password", "400 NotAuthorizedException", "not stated"),
+    case("login-unconfirmed-with-a-wrong-password", "400 UserNotConfirmedException", "not stated; aws/aws-sdk-js#4608"),
     case("login-without-a-password", "400 InvalidParameterException", "InitiateAuth"),
     case("login-with-an-unknown-client", "400 ResourceNotFoundException", "InitiateAuth"),
     case(
