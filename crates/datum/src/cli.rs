@@ -124,9 +124,10 @@ pub(crate) struct UpArgs {
 /// Where the state lives when nobody says.
 pub(crate) const DEFAULT_STATE_DIR: &str = ".datum";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Identity {
     /// The auth service itself
+    #[default]
     Local,
     /// Amazon Cognito
     Cognito,

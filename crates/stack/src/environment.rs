@@ -222,8 +222,7 @@ pub fn of_task(wiring: &Wiring, chosen: &Chosen, task: TaskId, port: u16, quota:
             put("AUTH_IDENTITY_PROVIDER", "local");
             put("AUTH_SIGNING_KEYS_FILE", &wiring.signing_key.to_string_lossy());
         }
-        Service::Auth => {}
-        Service::Actor => {}
+        Service::Auth | Service::Actor => {}
         Service::Document => {
             let store = &wiring.object_store;
             put("S3_ENDPOINT", &store.endpoint);

@@ -12,7 +12,7 @@ use loadgen::scenario::MAX_VUS;
 use stack::cpu_quota::TaskCpu;
 use url::Url;
 
-use crate::cli::{TasksFor, parse_tasks, parse_variable};
+use crate::cli::{Identity, TasksFor, parse_tasks, parse_variable};
 
 /// Where results go when nobody says.
 const DEFAULT_OUT: &str = "results";
@@ -134,6 +134,22 @@ pub(crate) struct SystemArgs {
     /// Use this database (an administrator's URL) instead of an own PostgreSQL. What the run writes stays in it
     #[arg(long, value_name = "URL", conflicts_with = "target")]
     pub(crate) database_url: Option<String>,
+    #[command(flatten)]
+    pub(crate) accounts: AccountsArgs,
+}
+
+/// Who keeps the accounts of an own system.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct AccountsArgs {
+    /// Who keeps users and passwords, as for `datum up`: cognito is a user pool that COGNITO_* name, else the double
+    #[arg(long, value_enum, default_value_t = Identity::Local, conflicts_with = "target")]
+    pub(crate) identity: Identity,
+    /// Latency of the double's calls: InitiateAuth=400ms,SignUp=p50:120ms/p99:400ms [default: COGNITO_DOUBLE_LATENCY]
+    #[arg(long, value_name = "TIMES", value_parser = parse_latencies, requires = "identity")]
+    pub(crate) cognito_latency: Option<String>,
+    /// Quotas of the double: default, or UserAuthentication=120,user=10 [default: COGNITO_DOUBLE_QUOTAS]
+    #[arg(long, value_name = "QUOTAS", value_parser = parse_quotas, requires = "identity")]
+    pub(crate) cognito_quotas: Option<String>,
 }
 
 /// A system that runs already.
@@ -394,9 +410,19 @@ pub(crate) struct CheckIdentityArgs {
     pub(crate) out: OutArg,
 }
 
+/// Latencies of the double's calls, in its own words.
+fn parse_latencies(text: &str) -> Result<String, String> {
+    text.parse::<stack::cognito::Latencies>().map(|_| text.to_owned())
+}
+
+/// Quotas of the double, in its own words.
+fn parse_quotas(text: &str) -> Result<String, String> {
+    text.parse::<stack::cognito::Quotas>().map(|_| text.to_owned())
+}
+
 /// A latency of the double, in its own words.
 fn parse_latency(text: &str) -> Result<String, String> {
-    text.parse::<stack::cognito::Latency>().map(|_| text.to_owned()).map_err(|error| error.to_string())
+    text.parse::<stack::cognito::Latency>().map(|_| text.to_owned())
 }
 
 /// Whole seconds, with or without a unit: `90`, `90s`, `3m`, `1h`.

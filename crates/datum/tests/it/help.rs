@@ -11,6 +11,7 @@ const COMMANDS: [&str; 14] = [
     "task",
     "migrate",
     "balancer",
+    "cognito-double",
     "object-store",
     "healthcheck",
     "report",
@@ -43,6 +44,7 @@ fn parts_that_the_environment_configures_list_their_variables() {
         (vec!["task", "document", "--help"], "S3_BUCKET"),
         (vec!["migrate", "--help"], "MIGRATOR_DATABASE_URL"),
         (vec!["balancer", "--help"], "AUTH_TARGETS"),
+        (vec!["cognito-double", "--help"], "COGNITO_DOUBLE_LATENCY"),
         (vec!["object-store", "--help"], "OBJECT_STORE_SECRET_KEY"),
     ] {
         let help = home.run(&arguments);

@@ -15,7 +15,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::settings::StackSettings;
+use super::settings::{COGNITO, StackSettings};
 
 /// What `datum up` prints when everything answers.
 const READY: &str = "Datum is ready: ";
@@ -75,12 +75,19 @@ impl OwnStack {
             .args(settings.arguments())
             // Exported for another program, it would make the run write into a database that somebody needs.
             .env_remove("DATABASE_URL")
-            .envs(settings.environment())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // Ctrl-C of the terminal is for the run, which stops the system when it has written its result.
             .process_group(0);
+        if !settings.is_pool_welcome {
+            // A user pool that somebody works with, or what was told to another double.
+            let names = std::env::vars_os().map(|(name, _)| name);
+            names.filter(|name| name.to_string_lossy().starts_with(COGNITO)).for_each(|name| {
+                command.env_remove(name);
+            });
+        }
+        command.envs(settings.environment());
         let mut child = command.spawn().map_err(StackFailure::Spawn)?;
         let lifeline = child.stdin.take();
         let output = Output::default();

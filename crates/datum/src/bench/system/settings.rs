@@ -11,10 +11,13 @@ use stack::{Service, TaskCounts};
 
 use crate::bench::args::{PoolArg, SystemArgs, TaskSizeArgs};
 use crate::bench::error::BenchError;
-use crate::cli::count_tasks;
+use crate::cli::{Identity, count_tasks};
 
 /// What stands in the capsule in place of a secret.
 const WITHHELD: &str = "(withheld)";
+
+/// How the names begin of what concerns user pools, given ones and the double's.
+pub(super) const COGNITO: &str = "COGNITO_";
 
 /// How an own system is started.
 #[derive(Debug, Clone)]
@@ -29,6 +32,9 @@ pub(in crate::bench) struct StackSettings {
     pub(in crate::bench) delay: Option<Delay>,
     /// The Cognito double as the identity provider; `None` for accounts of its own.
     pub(in crate::bench) double: Option<Double>,
+    /// Whether what the shell says about user pools counts: a pool that it names takes the double's place. Experiments with the
+    /// double itself want no other.
+    pub(in crate::bench) is_pool_welcome: bool,
 }
 
 /// How the Cognito double behaves, in the words of its variables; empty for at once and without a limit.
@@ -83,13 +89,18 @@ impl StackSettings {
                 set.insert(name.to_owned(), value.to_string());
             }
         }
+        let double = (args.accounts.identity == Identity::Cognito).then(|| Double {
+            latency: args.accounts.cognito_latency.clone().unwrap_or_default(),
+            quotas: args.accounts.cognito_quotas.clone().unwrap_or_default(),
+        });
         Self {
             tasks: count_tasks(&args.tasks),
             task_cpu: *task_cpu,
             set,
             database_url: args.database_url.clone(),
             delay: None,
-            double: None,
+            double,
+            is_pool_welcome: args.accounts.identity == Identity::Cognito,
         }
     }
 
@@ -142,8 +153,9 @@ impl StackSettings {
 
     /// What the capsule says. `shell` is the environment that `datum up` inherits.
     pub(super) fn facts(&self, shell: &BTreeMap<String, String>, postgres: String) -> StackFacts {
+        let reaches = |name: &str| is_chosen(name) && (self.is_pool_welcome || !name.starts_with(COGNITO));
         let mut variables: BTreeMap<String, String> =
-            shell.iter().filter(|(name, value)| is_chosen(name) && !value.is_empty()).map(clone_pair).collect();
+            shell.iter().filter(|(name, value)| reaches(name) && !value.is_empty()).map(clone_pair).collect();
         variables.extend(self.set.iter().map(clone_pair));
         if let Some(double) = &self.double {
             variables.insert("AUTH_IDENTITY_PROVIDER".to_owned(), "cognito".to_owned());
@@ -235,6 +247,7 @@ fn read_pool(variables: &BTreeMap<String, String>) -> Result<PoolSize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::args::AccountsArgs;
     use crate::cli::TasksFor;
 
     fn args(set: &[(&str, &str)]) -> SystemArgs {
@@ -314,6 +327,21 @@ mod tests {
         assert_eq!(facts.settings["X_URL"], WITHHELD);
         assert_eq!(facts.settings["AUTH_ACCESS_TOKEN_TTL_SECONDS"], "60");
         assert!(!facts.settings.contains_key("HOME") && !facts.settings.contains_key("PATH"));
+    }
+
+    #[test]
+    fn the_shells_user_pool_counts_only_where_it_was_asked_for() {
+        let pool = shell(&[("COGNITO_USER_POOL_ID", "us-east-1_x"), ("COGNITO_DOUBLE_LATENCY", "*=1s")]);
+        let accounts =
+            AccountsArgs { identity: Identity::Cognito, cognito_latency: Some("*=20ms".into()), cognito_quotas: None };
+        let asked = StackSettings::new(&SystemArgs { accounts, ..SystemArgs::default() }).expect("valid");
+        assert!(asked.arguments().join(" ").contains("--identity cognito"));
+        assert_eq!(asked.environment(), [("COGNITO_DOUBLE_LATENCY", "*=20ms".to_owned())]);
+        let facts = asked.facts(&pool, "15".into());
+        assert_eq!(facts.settings["COGNITO_USER_POOL_ID"], "us-east-1_x");
+        assert_eq!(facts.settings["COGNITO_DOUBLE_LATENCY"], "*=20ms");
+        let experiment = StackSettings { double: Some(Double::default()), ..StackSettings::default() };
+        assert!(!experiment.facts(&pool, "15".into()).settings.contains_key("COGNITO_DOUBLE_LATENCY"));
     }
 
     #[test]
