@@ -6,11 +6,12 @@ use std::time::Duration;
 use anyhow::Context;
 use aws_config::BehaviorVersion;
 use aws_sdk_cognitoidentityprovider as sdk;
-use aws_smithy_http_client::pool::{self, ConnectionEvent, ConnectionPool};
+use aws_smithy_http_client::pool::{self, ConnectionEvent, ConnectionPool, DriverSpawner, Partition, PartitionId};
 use aws_smithy_http_client::tls;
 use sdk::config::retry::RetryConfig;
 use sdk::config::timeout::TimeoutConfig;
 use sdk::config::{Credentials, Region, SharedHttpClient, StalledStreamProtectionConfig};
+use tokio::runtime::Handle;
 
 use crate::admission::Admission;
 use crate::config::{CognitoConfig, Confirmation, LoginConfig};
@@ -32,7 +33,7 @@ impl Cognito {
     /// A client for calls that need no credentials of AWS; connects to nothing yet.
     ///
     /// # Errors
-    /// When the system has no root certificates.
+    /// When the system has no root certificates, or outside of a runtime, which the connections live on.
     pub fn new(config: &CognitoConfig) -> anyhow::Result<Self> {
         let http_client = http_client(config)?;
         Ok(Self::assemble(config, builder(config, http_client)))
@@ -96,7 +97,11 @@ fn builder(config: &CognitoConfig, http_client: SharedHttpClient) -> sdk::config
 
 /// A pool that opens no connection more than it may. The SDK's usual client bounds idle connections only.
 fn http_client(config: &CognitoConfig) -> anyhow::Result<SharedHttpClient> {
+    let runtime = Handle::try_current().context("the connections to Cognito")?;
+    let place = PartitionId::from_index(0);
+    let spawner = DriverSpawner::from_fn(move |work| drop(runtime.spawn(work)));
     let builder = ConnectionPool::builder()
+        .partitions([Partition::new(place, spawner)])
         .max_connections_per_host(config.max_connections)
         .idle_timeout(config.pool_idle_timeout)
         .event_listener(count);
@@ -107,7 +112,7 @@ fn http_client(config: &CognitoConfig) -> anyhow::Result<SharedHttpClient> {
         builder.tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::AwsLc)).build_https()
     };
     let pool = pool.context("the connections to Cognito")?;
-    let client = pool::Client::new(&pool).context("the connections to Cognito")?;
+    let client = pool::Client::from_partition(&pool, place).context("the connections to Cognito")?;
     Ok(sdk::config::IntoShared::into_shared(client))
 }
 

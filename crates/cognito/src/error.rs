@@ -220,7 +220,11 @@ impl CognitoError {
             SdkError::TimeoutError(_) => Trouble::Timeout,
             SdkError::DispatchFailure(failure) if failure.is_timeout() => Trouble::Timeout,
             SdkError::DispatchFailure(_) => Trouble::NoConnection,
-            SdkError::ResponseError(_) => Trouble::Unreadable,
+            // No JSON: a proxy's page, perhaps. Its status says enough.
+            SdkError::ResponseError(answer) => match answer.raw().status().as_u16() {
+                429 | 500.. => return Self::read(operation, answer.raw().status().as_u16(), "", ""),
+                _ => Trouble::Unreadable,
+            },
             // Nothing was sent: no credentials, or nothing that could be signed.
             _ => Trouble::Misconfigured,
         };

@@ -63,7 +63,7 @@ impl Directory {
         Self { cognito, clock, turns: Arc::default(), pauses, pause_of_all: Mutex::default() }
     }
 
-    /// Whether it is worth a turn.
+    /// Whether it is worth a turn, and after it a question: whoever was before may have found out that it is not.
     pub(crate) fn may_be_asked(&self, id: Uuid) -> bool {
         let now = self.clock.now();
         let has_passed = |until: Option<OffsetDateTime>| until.is_none_or(|until| until <= now);
@@ -82,28 +82,23 @@ impl Directory {
         Turn { _guard: guard, _place: place }
     }
 
-    /// What the provider knows; none when it cannot say, or should not be asked now.
+    /// What the provider knows; none when it cannot say.
     pub(crate) async fn ask(&self, id: Uuid, token: &PresentedToken) -> Option<UserAttributes> {
-        // Whoever was before us may have found out that it should not be.
-        if !self.may_be_asked(id) {
-            return None;
-        }
-        let outcome = self.cognito.get_user(&id.to_string(), token.expose()).await;
-        if outcome.as_ref().is_ok_and(|attributes| attributes.email.is_some()) {
-            return outcome.ok();
-        }
-        let now = self.clock.now();
-        self.pauses.insert(id, now + PAUSE);
-        match outcome {
+        match self.cognito.get_user(&id.to_string(), token.expose()).await {
             Ok(attributes) => Some(attributes),
             Err(error) => {
                 if let CognitoError::Throttled { retry_after, .. } = error {
-                    *lock(&self.pause_of_all) = Some(now + retry_after);
+                    *lock(&self.pause_of_all) = Some(self.clock.now() + retry_after);
                 }
                 tracing::warn!(%error, "a person's email stays unknown for now");
                 None
             }
         }
+    }
+
+    /// Lets a person be whom the provider cannot tell more about for now.
+    pub(crate) fn pause(&self, id: Uuid) {
+        self.pauses.insert(id, self.clock.now() + PAUSE);
     }
 }
 

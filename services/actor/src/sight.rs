@@ -77,10 +77,13 @@ async fn ensure(state: &ActorState, claims: &Claims, headers: &HeaderMap) -> Res
         let turn = directory.turn(claims.subject).await;
         // Whoever has waited for another's question finds the answer in the row.
         known = actors::find(&mut state.pool.acquire().await?, claims.subject).await?;
-        if known.as_ref().is_none_or(|actor| actor.email.is_none())
-            && let Some(attributes) = directory.ask(claims.subject, &PresentedToken::of(headers)?).await
-        {
-            told.add(attributes, claims);
+        if known.as_ref().is_none_or(|actor| actor.email.is_none()) && directory.may_be_asked(claims.subject) {
+            if let Some(attributes) = directory.ask(claims.subject, &PresentedToken::of(headers)?).await {
+                told.add(attributes, claims);
+            }
+            if told.email.is_none() {
+                directory.pause(claims.subject);
+            }
         }
         connection = state.pool.acquire().await?;
         let actor = keep(state, &mut connection, claims, &told, known).await?;

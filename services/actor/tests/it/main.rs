@@ -10,6 +10,7 @@ mod update_me;
 mod database;
 mod first_sight;
 mod http;
+mod on_cognito;
 mod openapi;
 mod queries;
 mod tokens;

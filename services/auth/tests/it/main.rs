@@ -1,4 +1,4 @@
-//! The auth service as production serves it, against real PostgreSQL: one file an endpoint, and one a thing that several
+//! The auth service as production serves it, against real PostgreSQL, and in `cognito` against a stub: one file an endpoint, and one a thing that several
 //! endpoints share.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
@@ -14,6 +14,7 @@ mod refresh;
 mod register;
 
 mod bodies;
+mod cognito;
 mod database;
 mod faults;
 mod hashing;
