@@ -1,6 +1,7 @@
 //! Time that a test moves.
 
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use super::PATIENCE;
@@ -12,21 +13,35 @@ use super::PATIENCE;
 /// test hangs, in the end by itself, so that time goes on and the test's own patience is over.
 pub(crate) struct StandingTime {
     _running: mpsc::Sender<()>,
+    /// Whether the test waited until time went on by itself, instead of letting it pass.
+    hung: Arc<AtomicBool>,
+}
+
+impl Drop for StandingTime {
+    fn drop(&mut self) {
+        let hung = self.hung.load(Ordering::SeqCst) && !std::thread::panicking();
+        assert!(!hung, "something waited for time that the test did not let pass");
+    }
 }
 
 impl StandingTime {
     /// Stops the time of the test's runtime.
     pub(crate) fn new() -> Self {
         let (running, ended) = mpsc::channel::<()>();
-        tokio::task::spawn_blocking(move || ended.recv_timeout(PATIENCE));
+        let hung = Arc::new(AtomicBool::new(false));
+        let noticed = hung.clone();
+        tokio::task::spawn_blocking(move || {
+            let ended = ended.recv_timeout(PATIENCE);
+            noticed.store(ended == Err(mpsc::RecvTimeoutError::Timeout), Ordering::SeqCst);
+        });
         tokio::time::pause();
-        Self { _running: running }
+        Self { _running: running, hung }
     }
 
-    /// Lets this much time pass at once, and everything happen that was to happen by then.
-    #[expect(clippy::unused_self, reason = "only where time stands still does it pass like this")]
+    /// Lets this much time pass at once, and a little more, so that everything happens that was to happen by then: timers go by
+    /// whole milliseconds and are rounded up.
     pub(crate) async fn pass(&self, time: Duration) {
-        tokio::time::advance(time).await;
+        tokio::time::advance(time + Duration::from_millis(1)).await;
     }
 }
 
