@@ -43,10 +43,9 @@ fn show_completion(finished: &Finished) {
     say("");
     let measured = finished.capsule.phases.iter().any(|phase| phase.kind == PhaseKind::Measure);
     match finished.capsule.completion {
-        Completion::Whole => {}
         Completion::Interrupted if measured => say("INTERRUPTED   the figures are of what was measured until then"),
-        // It is void, and why is said there.
-        Completion::Interrupted => {}
+        // Where nothing was measured it is void, and why is said there.
+        Completion::Whole | Completion::Interrupted => {}
         Completion::Failed => say("FAILED        the run did not come to its end"),
     }
 }

@@ -152,10 +152,12 @@ impl Collector {
             }
             Metric::Latency if self.telling == Telling::Datum => self.request(second, point, true),
             Metric::FailedLatency if self.telling == Telling::Datum => self.request(second, point, false),
-            // The other way of telling the same.
-            Metric::RequestDuration | Metric::Latency | Metric::FailedLatency => {}
-            // What they say was known before, or is counted above.
-            Metric::LoadBegan | Metric::Identities => {}
+            // The other way of telling the same, and what was known before or is counted above.
+            Metric::RequestDuration
+            | Metric::Latency
+            | Metric::FailedLatency
+            | Metric::LoadBegan
+            | Metric::Identities => {}
             Metric::Failures => {
                 let endpoint = self.endpoint(&point.tags);
                 let failures = self.second(second).failures.entry(endpoint).or_default();
