@@ -91,3 +91,91 @@ impl Cognito {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use aws_sdk_cognitoidentityprovider::operation::get_user::GetUserError;
+    use service_kit::auth::Policy;
+    use service_kit::config::{Environment, load};
+
+    use super::*;
+    use crate::config::CognitoConfig;
+    use crate::error::ThrottledBy;
+
+    type Outcome = Result<(), SdkError<GetUserError>>;
+
+    fn cognito(pairs: &[(&str, &str)]) -> Cognito {
+        let policy = Policy::Cognito { issuer: "http://127.0.0.1:1".to_owned(), client_ids: vec!["web".to_owned()] };
+        let wiring = [("COGNITO_REGION", "us-east-1"), ("COGNITO_ENDPOINT_URL", "http://127.0.0.1:1")];
+        let environment = Environment::from_pairs(wiring.iter().chain(pairs).copied());
+        let config = load(&environment, |settings| CognitoConfig::read(settings, &policy)).unwrap().unwrap();
+        Cognito::new(&config).unwrap()
+    }
+
+    fn timed_out() -> Outcome {
+        Err(SdkError::timeout_error("no answer"))
+    }
+
+    fn is_timeout(outcome: &Result<(), CognitoError>) -> bool {
+        matches!(outcome, Err(CognitoError::Unavailable { trouble: Trouble::Timeout, .. }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_ends_with_its_deadline_whatever_its_attempts_do() {
+        let cognito = cognito(&[("COGNITO_OPERATION_TIMEOUT_MS", "8000")]);
+        let began = Instant::now();
+        let outcome = cognito.call(Operation::LogIn, "ada", std::future::pending::<Outcome>).await;
+        assert!(is_timeout(&outcome), "{outcome:?}");
+        assert_eq!(began.elapsed(), Duration::from_secs(8));
+
+        let cognito = self::cognito(&[("COGNITO_MAX_ATTEMPTS", "10"), ("COGNITO_OPERATION_TIMEOUT_MS", "5000")]);
+        let began = Instant::now();
+        let attempts = Cell::new(0);
+        let attempt = || {
+            attempts.set(attempts.get() + 1);
+            async { timed_out() }
+        };
+        let outcome = cognito.call(Operation::LogIn, "ada", attempt).await;
+        assert!(is_timeout(&outcome), "{outcome:?}");
+        // At 0, 100, 300, 700, 1500 and 3100 ms; the next would be at 6300.
+        assert_eq!((attempts.get(), began.elapsed()), (6, Duration::from_secs(5)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_too_long_for_a_permit_is_told_and_a_call_that_is_dropped_gives_its_own_back() {
+        let cognito = cognito(&[("COGNITO_MAX_CONNECTIONS", "1"), ("COGNITO_ADMISSION_TIMEOUT_MS", "2000")]);
+        let mut first = Box::pin(cognito.call(Operation::LogIn, "ada", std::future::pending::<Outcome>));
+        assert!(tokio::time::timeout(Duration::from_millis(1), &mut first).await.is_err(), "it holds the permit");
+        let began = Instant::now();
+        let second = cognito.call(Operation::GetUser, "bob", || async { Outcome::Ok(()) }).await;
+        assert_eq!(second, Err(CognitoError::Busy { operation: Operation::GetUser }));
+        assert_eq!(began.elapsed(), Duration::from_secs(2));
+        drop(first);
+        assert_eq!(cognito.call(Operation::GetUser, "bob", || async { Outcome::Ok(()) }).await, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn over_the_limit_nothing_is_attempted_and_no_permit_taken() {
+        let pairs = [("COGNITO_LIMIT_USER_READ", "1"), ("COGNITO_ADMISSION_TIMEOUT_MS", "500")];
+        let cognito = cognito(&pairs);
+        let attempts = Cell::new(0);
+        let attempt = || {
+            attempts.set(attempts.get() + 1);
+            async { Outcome::Ok(()) }
+        };
+        assert_eq!(cognito.call(Operation::GetUser, "ada", attempt).await, Ok(()));
+        let throttled = CognitoError::Throttled {
+            operation: Operation::GetUser,
+            by: ThrottledBy::Limit,
+            retry_after: Duration::from_secs(1),
+        };
+        assert_eq!(cognito.call(Operation::GetUser, "ada", attempt).await, Err(throttled));
+        assert_eq!(attempts.get(), 1);
+        tokio::time::advance(Duration::from_millis(500)).await;
+        let began = Instant::now();
+        assert_eq!(cognito.call(Operation::GetUser, "ada", attempt).await, Ok(()), "half a second is waited for");
+        assert_eq!((attempts.get(), began.elapsed()), (2, Duration::from_millis(500)));
+    }
+}

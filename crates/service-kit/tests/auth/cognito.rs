@@ -46,6 +46,22 @@ async fn an_id_token_is_refused() {
 }
 
 #[tokio::test]
+async fn of_several_keys_the_one_that_a_token_names_verifies_it() {
+    // A pool has two from the start, and changes them one by one ("Understanding user pool JSON web tokens").
+    let mut issuer = cognito_issuer();
+    let of_the_first = issuer.token(subject());
+    issuer.rotate();
+    let of_the_second = issuer.token(subject());
+    assert!(verify(&issuer, &of_the_first).await.is_ok());
+    assert!(verify(&issuer, &of_the_second).await.is_ok());
+    let names_the_first = issuer.build(subject()).header("kid", issuer.jwks().keys[0].kid.clone()).sign();
+    assert_eq!(verify(&issuer, &names_the_first).await.err(), Some(VerifyError::Signature));
+    issuer.retire();
+    assert_eq!(verify(&issuer, &of_the_first).await.err(), Some(VerifyError::UnknownKey));
+    assert!(verify(&issuer, &of_the_second).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_token_of_another_pool_is_refused() {
     let issuer = cognito_issuer();
     let token =

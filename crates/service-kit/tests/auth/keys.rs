@@ -57,7 +57,7 @@ async fn a_flood_of_unknown_keys_causes_one_fetch_an_interval_and_disturbs_nobod
     for interval in 1..=2 {
         pass(MIN_INTERVAL).await;
         stub.hold();
-        let flood: Vec<_> = (0..500)
+        let flood: Vec<_> = (0..1_000)
             .map(|_| {
                 let token = issuer.build(subject()).header("kid", Uuid::new_v4().to_string()).sign();
                 let verifier = verifier.clone();

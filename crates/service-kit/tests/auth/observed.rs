@@ -4,8 +4,6 @@ use axum::Router;
 use axum::routing::get;
 use http::StatusCode;
 use service_kit::auth::{Authenticated, KeySource, Verifier};
-use service_kit::config::{self, Environment};
-use service_kit::database::{DatabaseConfig, Pool};
 use service_kit::health::Readiness;
 use service_kit::service::Service;
 use service_kit::telemetry;
