@@ -41,7 +41,7 @@ impl StandingTime {
     /// Lets this much time pass at once, and a little more, so that everything happens that was to happen by then: timers go by
     /// whole milliseconds and are rounded up.
     pub(crate) async fn pass(&self, time: Duration) {
-        tokio::time::advance(time + Duration::from_millis(1)).await;
+        tokio::time::advance(time + Duration::from_millis(5)).await;
     }
 }
 
