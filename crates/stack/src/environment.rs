@@ -47,8 +47,9 @@ const PASSED_PREFIXES: [&str; 10] =
     ["AUTH_", "ACTOR_", "COGNITO_", "DOCUMENT_", "DB_", "LOG_", "OTEL_", "S3_", "SHUTDOWN_", "TRACE_"];
 
 /// Settings of the services without a prefix.
-const PASSED: [&str; 6] = [
+const PASSED: [&str; 7] = [
     "BODY_IDLE_TIMEOUT_MS",
+    "DATUM_ENVIRONMENT",
     "HEADER_READ_TIMEOUT_MS",
     "MAX_CONNECTIONS",
     "REQUEST_TIMEOUT_MS",
