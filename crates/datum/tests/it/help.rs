@@ -2,7 +2,7 @@
 
 use crate::harness::Home;
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "up",
     "down",
     "status",

@@ -206,7 +206,8 @@ impl StackSettings {
     }
 
     fn throttle_off(&self) -> bool {
-        self.set.get("AUTH_THROTTLE").is_some_and(|value| value == "off")
+        // A user pool locks out whom it wants.
+        self.double.is_none() && self.set.get("AUTH_THROTTLE").is_some_and(|value| value == "off")
     }
 }
 
