@@ -90,7 +90,8 @@ impl Directory {
                 if let CognitoError::Throttled { retry_after, .. } = error {
                     *lock(&self.pause_of_all) = Some(self.clock.now() + retry_after);
                 }
-                tracing::warn!(%error, "a person's email stays unknown for now");
+                // Counted by the client; a line for each person would be a flood while the provider is down.
+                tracing::debug!(%error, "a person's email stays unknown for now");
                 None
             }
         }
