@@ -114,6 +114,7 @@ mod tests {
         Cognito::new(&config).unwrap()
     }
 
+    #[expect(clippy::result_large_err, reason = "the SDK's own type")]
     fn timed_out() -> Outcome {
         Err(SdkError::timeout_error("no answer"))
     }
