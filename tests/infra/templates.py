@@ -17,8 +17,8 @@ NAMES = ("network", "data", "cluster", "service", "migrate", "loadgen")
 NO_VALUE = {"Ref": "AWS::NoValue"}
 
 
-class Loader(yaml.SafeLoader):
-    """YAML with CloudFormation's tags."""
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    """YAML with CloudFormation's tags; parsed in C where the library has it."""
 
 
 def _short_form(loader: Loader, suffix: str, node: yaml.Node) -> Any:
