@@ -8,6 +8,7 @@ use e2e::{Datum, PASSWORD, Person, new_email};
 use serde_json::{Value, json};
 use stack::cognito::{ControlClient, ImportedUser};
 use test_support::{Caller, Emulator, Reply, TestEmulator};
+use tokio::task::JoinSet;
 
 const DATUM: &str = env!("CARGO_BIN_EXE_e2e-datum");
 const NEW_PASSWORD: &str = "a wholly new passphrase";
@@ -184,4 +185,33 @@ async fn accounts_in_the_double_survive_a_restart_and_sessions_with_them() {
     renewed.assert_status(200);
     assert_eq!(Person::log_in(&anyone, &ada.email).await.id, ada.id);
     Person::log_in(&anyone, &imported.email).await;
+}
+
+#[tokio::test]
+async fn a_thousand_logins_open_no_more_connections_than_the_pool_may_have() {
+    const CONNECTIONS: u64 = 4;
+    let setting = format!("COGNITO_MAX_CONNECTIONS={CONNECTIONS}");
+    let patience = "COGNITO_ADMISSION_TIMEOUT_MS=60000";
+    let system = Datum::up(DATUM, &["--ephemeral", "--identity", "cognito", "--set", &setting, "--set", patience]);
+    let control = ControlClient::new(double_of(&system));
+    let email = new_email("ada");
+    let imported = ImportedUser { email: email.clone(), password: PASSWORD.into(), sub: None };
+    control.import(&[imported]).await.unwrap();
+    let before = control.stats().await.unwrap();
+
+    let mut people = JoinSet::new();
+    for _ in 0..50 {
+        let (anyone, login) = (system.anyone(), json!({"email": email, "password": PASSWORD}));
+        people.spawn(async move {
+            for _ in 0..20 {
+                anyone.post_json("/v1/auth/login", &login).await.assert_status(200);
+            }
+        });
+    }
+    people.join_all().await;
+    let after = control.stats().await.unwrap();
+    assert_eq!(after.calls["InitiateAuth"].succeeded, 1_000);
+    // And one of our own, if the one that asked before was closed.
+    let opened = after.connections - before.connections;
+    assert!(opened <= CONNECTIONS + 1, "{opened} connections");
 }
