@@ -4,6 +4,7 @@
 //! one that `DATUM_EMULATORS` names. A test that needs one is left out where there is none, and says so; with
 //! `DATUM_REQUIRE_EMULATORS=1`, as in CI, it fails instead.
 
+use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -74,7 +75,8 @@ impl TestEmulator {
                 folder.display()
             );
             assert!(env::var_os(REQUIRED).is_none_or(|value| value.is_empty()), "{advice}");
-            println!("skipped: {test}: {advice}");
+            // Past the capture of a test's output, which is shown of failures only.
+            let _ = writeln!(std::io::stderr(), "skipped: {test}: {advice}");
             return None;
         }
         let port = free_port();

@@ -4,7 +4,7 @@
 //! with logins in the mix, and with tokens that are reused. The first pair says what asking a provider costs in itself, the second
 //! what its time does to login, and the third what the logins do to everybody else.
 //!
-//! AWS publishes no latency of Cognito. What is assumed by default: 200 to 300 ms for SignUp and InitiateAuth once a client is warm
+//! AWS publishes no latency of Cognito. What is assumed by default: 200 to 300 ms for `SignUp` and `InitiateAuth` once a client is warm
 //! (aws/aws-sdk-js#3419), so a median of 250 ms; a 99th percentile of four times that. `--idp-latency` takes what somebody has
 //! measured.
 

@@ -37,7 +37,7 @@ const TIMES_NOISE: f64 = 3.0;
 /// The load of the quota's part, in arrivals a second at factor 1: two logins to one get-user.
 const LOGINS_A_SECOND: f64 = 200.0;
 const GET_USERS_A_SECOND: f64 = 100.0;
-/// What AWS admits by default of the category UserAuthentication, for an account and a region ("Quotas in Amazon Cognito").
+/// What AWS admits by default of the category `UserAuthentication`, for an account and a region ("Quotas in Amazon Cognito").
 const QUOTA_A_SECOND: f64 = 120.0;
 /// Half the load is within the quota.
 const WITHIN: f64 = 0.5;
@@ -338,6 +338,6 @@ mod tests {
             let text = serde_json::to_string(&scenario).expect("JSON");
             assert!(Scenario::parse(&text, &scenario.name).is_ok(), "{text}");
         }
-        assert!(LOGINS_A_SECOND * WITHIN < QUOTA_A_SECOND);
+        const { assert!(LOGINS_A_SECOND * WITHIN < QUOTA_A_SECOND) };
     }
 }
