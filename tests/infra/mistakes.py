@@ -27,6 +27,7 @@ MISTAKES = [
     ("cpu_and_memory_are_a_pair_of_fargate", "service", "256-512: {Cpu: '256', Memory: '512'}", "256-512: {Cpu: '256', Memory: '4096'}"),
     ("cpu_and_memory_are_a_pair_of_fargate", "service", "512-1024: {Cpu: '512'", "512-1024: {Cpu: '256'"),
     ("cpu_and_memory_are_a_pair_of_fargate", "service", "[256-512, 256-1024,", "[256-512, 256-768,"),
+    ("cpu_and_memory_are_a_pair_of_fargate", "loadgen", "Memory: !FindInMap [TaskSizes, !Ref GeneratorSize, Memory]", "Memory: !FindInMap [TaskSizes, !Ref Architecture, Memory]"),
     ("cpu_and_memory_are_a_pair_of_fargate", "migrate", "Memory: '2048'", "Memory: '1024'"),
     ("cpu_and_memory_are_a_pair_of_fargate", "loadgen", "8192-16384: {Cpu: '8192', Memory: '16384'}", "8192-16384: {Cpu: '8192', Memory: '8192'}"),
     ("port_and_name_of_the_container_match", "service", "ContainerName: !Ref Service", "ContainerName: app"),
@@ -109,6 +110,8 @@ MISTAKES = [
     ("what_is_imported_is_exported", "data", "'${AWS::StackName}-document-DatabaseUrl'", "'${AWS::StackName}-documents-DatabaseUrl'"),
     ("what_is_imported_is_exported", "loadgen", "${Name}-cluster-Target", "${Name}-network-Target"),
     ("what_holds_data_says_what_becomes_of_it", "data", "    DeletionPolicy: Delete\n", ""),
+    ("a_parameter_of_one_name_has_one_meaning", "loadgen", "  GeneratorSize:\n", "  TaskSize:\n"),
+    ("a_parameter_of_one_name_has_one_meaning", "cluster", "    Default: internal\n", "    Default: internet-facing\n"),
     ("what_the_emulator_lacks_is_left_out_for_it", "service", "  ScaleByCpu:\n    Type: AWS::ApplicationAutoScaling::ScalingPolicy\n    Condition: IsReal\n", "  ScaleByCpu:\n    Type: AWS::ApplicationAutoScaling::ScalingPolicy\n"),
     ("what_the_emulator_lacks_is_left_out_for_it", "network", "UseNat: !And [!Condition IsReal, !Equals [!Ref Egress, nat]]", "UseNat: !Equals [!Ref Egress, nat]"),
 ]

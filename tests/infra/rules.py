@@ -127,10 +127,13 @@ def cpu_and_memory_are_a_pair_of_fargate(templates: Templates) -> Iterator[str]:
     for where, template, task in templates.task_definitions():
         if isinstance(task["Cpu"], dict):
             sizes = template.body["Mappings"]["TaskSizes"]
-            allowed = template.parameter("TaskSize")["AllowedValues"]
+            size = task["Cpu"]["Fn::FindInMap"][1]["Ref"]
+            if task["Memory"]["Fn::FindInMap"][1] != {"Ref": size}:
+                yield f"{where}: CPU and memory are of different sizes"
+            allowed = template.parameter(size)["AllowedValues"]
             if set(allowed) != set(sizes):
-                yield f"{where}: TaskSize allows {sorted(set(allowed) ^ set(sizes))} without a pair, or a pair is not allowed"
-            pairs = {name: (size["Cpu"], size["Memory"]) for name, size in sizes.items()}
+                yield f"{where}: {size} allows {sorted(set(allowed) ^ set(sizes))} without a pair, or a pair is not allowed"
+            pairs = {name: (pair["Cpu"], pair["Memory"]) for name, pair in sizes.items()}
         else:
             pairs = {"fixed": (task["Cpu"], task["Memory"])}
         for name, (cpu, memory) in pairs.items():
@@ -529,6 +532,18 @@ def what_holds_data_says_what_becomes_of_it(templates: Templates) -> Iterator[st
         for logical, resource in template.body["Resources"].items():
             if resource["Type"] in stateful and not {"DeletionPolicy", "UpdateReplacePolicy"} <= set(resource):
                 yield f"{template.name}.{logical}: has no policy for its end"
+
+
+@rule
+def a_parameter_of_one_name_has_one_meaning(templates: Templates) -> Iterator[str]:
+    """`--set KEY=VALUE` goes to every stack that has the key."""
+    seen: dict[str, tuple[str, Any]] = {}
+    for template in templates.all.values():
+        for name, definition in template.body["Parameters"].items():
+            meaning = (definition["Type"], definition.get("Default"), definition.get("AllowedValues"), definition.get("AllowedPattern"))
+            where, other = seen.setdefault(name, (template.name, meaning))
+            if other != meaning:
+                yield f"{name} is one thing in {where} and another in {template.name}"
 
 
 @rule

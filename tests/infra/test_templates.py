@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from mistakes import MISTAKES
@@ -39,3 +41,11 @@ def test_every_variable_is_one_that_the_services_read() -> None:
     assert len(named) > 20
     # `DATABASE_URL` is also an option's `env = "…"`.
     assert {name for name in named if f'"{name}"' not in sources} == unread
+
+
+def test_the_tools_images_are_those_that_deploy_pushes() -> None:
+    script = (FOLDER.parent / "deploy").read_text()
+    pushed = set(re.search(r"^tools=\((.*)\)$", script, re.MULTILINE)[1].replace("'", "").split())
+    loadgen = Templates.read()["loadgen"]
+    assert {one.split("=")[0] for one in pushed} == {loadgen.parameter(name)["Default"] for name in ("AwsCliTag", "K6Tag")}
+    assert all(one.split("=")[0].split("-")[-1] == one.split(":")[-1] for one in pushed), "a tag that names another version"
