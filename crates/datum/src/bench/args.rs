@@ -317,9 +317,9 @@ pub(crate) struct AuthAttributionArgs {
     /// How long the slow provider's calls take: 300ms, or a lognormal distribution by two percentiles
     #[arg(long, value_name = "TIME", default_value = "p50:250ms/p99:1000ms", value_parser = parse_latency)]
     pub(crate) idp_latency: String,
-    /// Virtual users
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = virtual_users(2))]
-    pub(crate) vus: u32,
+    /// Arrivals a second
+    #[arg(long, value_name = "R", value_parser = parse_rate, default_value = "60")]
+    pub(crate) rate: f64,
     /// Length of each measured phase
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "60s")]
     pub(crate) duration: u32,

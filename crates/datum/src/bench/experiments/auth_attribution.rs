@@ -4,13 +4,16 @@
 //! with logins in the mix, and with tokens that are reused. The first pair says what asking a provider costs in itself, the second
 //! what its time does to login, and the third what the logins do to everybody else.
 //!
+//! The load is open: requests arrive alike whoever knows the accounts, while users who wait for a slow login would send fewer.
+//!
 //! AWS publishes no latency of Cognito. What is assumed by default: 200 to 300 ms for `SignUp` and `InitiateAuth` once a client is warm
 //! (aws/aws-sdk-js#3419), so a median of 250 ms; a 99th percentile of four times that. `--idp-latency` takes what somebody has
 //! measured.
 
 use std::process::ExitCode;
 
-use loadgen::scenario::{Overrides, Scenario};
+use envelope::result::PhaseKind;
+use loadgen::scenario::{Arrivals, Model, PhaseSpec, Scenario};
 
 use super::scenario::{announce, exit_code};
 use crate::bench::args::AuthAttributionArgs;
@@ -24,8 +27,11 @@ use crate::terminal::say;
 
 /// The mix with logins and registrations, and the same without.
 const MIXES: [(&str, &str); 2] = [("baseline-mix", ""), ("token-reuse", ", tokens reused")];
-const RAMP_SECONDS: u32 = 5;
 const WARM_UP_SECONDS: u32 = 10;
+/// Requests in flight at most: as many arrive in two seconds, which is what the slowest logins take.
+const MAX_VUS_SECONDS: f64 = 2.0;
+/// The report's rule that answers the question.
+const ANSWER: &str = "is-it-the-identity-provider";
 
 /// One run of the six.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +54,7 @@ pub(in crate::bench) async fn run(args: &AuthAttributionArgs, operator: &Operato
             seed: args.seed.seed,
             role: Some(part.role.clone()),
             label: Some(part.label.clone()),
-            ..RunSpec::new(scenario(part.scenario, args)?, &folder)
+            ..RunSpec::new(scenario(part.scenario, args.rate, args.duration)?, &folder)
         };
         announce(&spec);
         let settings = StackSettings { double: part.double.clone(), ..StackSettings::default() };
@@ -65,20 +71,29 @@ pub(in crate::bench) async fn run(args: &AuthAttributionArgs, operator: &Operato
     let built = report::build(&folders)?;
     say("");
     headline::show_together(&built);
+    for finding in built.document.findings().filter(|finding| finding.rule == ANSWER) {
+        say(format_args!("answer        {}", finding.sentence));
+    }
     headline::show_paths(&built.write(&folder)?);
     say(format_args!("\nDatum {}, result {}", capsule::this_datum(), folder.display()));
     Ok(exit_code(&finished, operator))
 }
 
-fn scenario(name: &str, args: &AuthAttributionArgs) -> Result<Scenario, BenchError> {
-    let overrides = Overrides {
-        vus: Some(args.vus),
-        ramp_seconds: Some(RAMP_SECONDS),
-        warm_up_seconds: Some(WARM_UP_SECONDS),
-        measure_seconds: Some(args.duration),
-        ..Overrides::default()
-    };
-    Ok(overrides.apply(&loadgen::scenario::open(name)?)?)
+fn scenario(name: &str, rate: f64, seconds: u32) -> Result<Scenario, BenchError> {
+    let phase = |kind, seconds| PhaseSpec { kind, seconds, name: None, factor: None };
+    let mix = loadgen::scenario::open(name)?;
+    Ok(Scenario {
+        name: format!("{name}-open"),
+        question: "Whose time is a login?".to_owned(),
+        model: Model::Open { arrivals_per_second: rate, max_vus: max_vus(rate), arrivals: Arrivals::Poisson },
+        phases: vec![phase(PhaseKind::WarmUp, WARM_UP_SECONDS), phase(PhaseKind::Measure, seconds)],
+        ..mix
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate that was typed, bounded")]
+fn max_vus(rate: f64) -> u32 {
+    (rate * MAX_VUS_SECONDS).ceil().clamp(20.0, 2_000.0) as u32
 }
 
 fn parts(idp_latency: &str) -> Vec<Part> {
@@ -125,6 +140,11 @@ mod tests {
         assert!(parts[..2].iter().all(|part| part.double.is_none()));
         assert_eq!(parts[2].double, Some(Double::default()));
         assert_eq!(parts[4].double.as_ref().map(|double| double.latency.as_str()), Some("*=p50:250ms/p99:1s"));
+        for part in &parts {
+            let scenario = scenario(part.scenario, 60.0, 30).expect("a scenario");
+            let text = serde_json::to_string(&scenario).expect("JSON");
+            assert!(Scenario::parse(&text, part.scenario).is_ok(), "{text}");
+        }
         let mut labels: Vec<&str> = parts.iter().map(|part| part.label.as_str()).collect();
         labels.dedup();
         assert_eq!(labels.len(), 6, "each run has a folder of its own");
