@@ -13,14 +13,21 @@ use super::report::{self, Built, Written};
 use super::run::Finished;
 use crate::terminal::say;
 
+/// The report's rule about a run that was ended early.
+const INTERRUPTED_RULE: &str = "run-interrupted";
+
 /// Everything about one run.
 pub(super) fn show(finished: &Finished, built: &Built) {
-    say("");
+    // That it was ended early, or broke, may be one of the verdict's reasons; where worse is said, it is not.
+    if built.document.verdict.reasons.iter().any(|reason| reason.rule == INTERRUPTED_RULE) {
+        say("");
+    } else {
+        show_completion(finished);
+    }
     for run in &built.runs {
         show_figures(run);
     }
     show_quotas(finished);
-    // That it was ended early, or broke, is one of the verdict's reasons.
     show_verdict(&built.document.verdict);
     for warning in &finished.capsule.warnings {
         say(format_args!("warning       {warning}"));

@@ -289,13 +289,25 @@ fn tag(at: OffsetDateTime) -> String {
     format!("b{:x}", at.unix_timestamp_nanos() / 1_000_000)
 }
 
-/// Makes sure that a folder can be made and written into, before anything is started for what is to be written there.
+/// Makes sure that a folder can be made and written into, before anything is started for what is to be written there. Leaves
+/// nothing behind: there may be no result.
 pub(super) fn prove_writable(out: &Path) -> Result<(), BenchError> {
-    let refused = |source| BenchError::Out { path: out.to_owned(), source };
-    fs::create_dir_all(out).map_err(refused)?;
-    let mut probe = tempfile::Builder::new().prefix(".datum-").tempfile_in(out).map_err(refused)?;
+    let missing: Vec<&Path> =
+        out.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).collect();
+    let proven = probe(out).map_err(|source| BenchError::Out { path: out.to_owned(), source });
+    for folder in missing {
+        // Another run may have put a result there meanwhile.
+        let _ = fs::remove_dir(folder);
+    }
+    proven
+}
+
+fn probe(folder: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut probe = tempfile::Builder::new().prefix(".datum-").tempfile_in(folder)?;
     // A full disk still makes empty files.
-    probe.write_all(&vec![0; PROBE_BYTES]).and_then(|()| probe.as_file().sync_all()).map_err(refused)
+    probe.write_all(&vec![0; PROBE_BYTES])?;
+    probe.as_file().sync_all()
 }
 
 /// A folder that was not there. Two runs may begin in one second.
@@ -334,7 +346,9 @@ mod tests {
         let out = tempfile::tempdir().expect("a folder");
         let nested = out.path().join("a/b");
         prove_writable(&nested).expect("writable");
-        assert_eq!(fs::read_dir(&nested).expect("made").count(), 0);
+        assert!(!out.path().join("a").exists() && out.path().exists(), "there is no result yet");
+        prove_writable(out.path()).expect("writable");
+        assert_eq!(fs::read_dir(out.path()).expect("there").count(), 0);
         fs::write(out.path().join("file"), "").expect("written");
         for refused in [&out.path().join("file"), Path::new("/proc/results"), Path::new("/dev/full")] {
             let error = prove_writable(refused).expect_err("refused");
