@@ -236,7 +236,7 @@ pub(crate) struct CapacityArgs {
     /// What must hold: `p95<250ms`, `errors<0.1%`, `login.p99<1s`; may be repeated, all must hold
     #[arg(long, value_name = "OBJECTIVE", required = true)]
     pub(crate) slo: Vec<String>,
-    /// Task counts: one number, or 1..N for the scalability law over all of them [default: 1]
+    /// Task counts: one number, or 1..N for the scalability law over all of them
     #[arg(long, value_name = "N | FROM..TO", value_parser = parse_task_range, default_value = "1")]
     pub(crate) tasks: TaskRange,
     /// The rate to begin with, in arrivals a second

@@ -202,8 +202,12 @@ fn summary(tasks: u16, capacity: &Capacity) -> String {
                 "{counted}: the knee lies between {passes:.1}/s, which holds and was confirmed, and {fails:.1}/s, which does not."
             )
         }
-        CapacityOutcome::AtLeast { passes, reason } => format!("{counted}: at least {passes:.1}/s: {reason}."),
-        CapacityOutcome::None { reason } => format!("{counted}: no capacity under these objectives: {reason}."),
+        CapacityOutcome::AtLeast { passes, reason } => {
+            format!("{counted}: at least {passes:.1}/s: {}.", reason.trim_end_matches('.'))
+        }
+        CapacityOutcome::None { reason } => {
+            format!("{counted}: no capacity under these objectives: {}.", reason.trim_end_matches('.'))
+        }
     };
     for point in &capacity.operating_points {
         let _ = write!(text, "\n  {:>3} %  {:>8.1}/s  {}", point.percent, point.rate, outcome_in_words(&point.outcome));
