@@ -38,19 +38,25 @@ pub fn groups(runs: &[Run]) -> Vec<Group> {
         runs.iter().filter(|run| run.role.is_none()).filter_map(|run| run.tasks_per_service).collect();
     let most = known.last().copied();
     let role = |run: &Run| match &run.role {
-        Some(role) => canonical(role),
+        Some(role) => displayed(role),
         None if known.len() > 1 && run.tasks_per_service != most => EXPLORATORY.to_owned(),
         None => STEADY_STATE.to_owned(),
     };
     let mut groups: Vec<Group> = Vec::new();
     for (index, run) in runs.iter().enumerate() {
         let (role, tasks) = (role(run), run.tasks_per_service);
-        match groups.iter_mut().find(|group| group.role == role && group.tasks == tasks) {
+        match groups.iter_mut().find(|group| canonical(&group.role) == canonical(&role) && group.tasks == tasks) {
             Some(group) => group.runs.push(index),
             None => groups.push(Group { role, tasks, runs: vec![index] }),
         }
     }
     groups
+}
+
+/// The two roles that mean something here have one spelling; others keep that of the first run.
+fn displayed(role: &str) -> String {
+    let canonical = canonical(role);
+    if [STEADY_STATE, EXPLORATORY].contains(&canonical.as_str()) { canonical } else { role.trim().to_owned() }
 }
 
 /// `Steady-State`, `steady_state` and `steady state` are one role.
@@ -69,10 +75,15 @@ mod tests {
 
     #[test]
     fn given_roles_are_kept() {
-        let groups =
-            groups(&[run(Some("Exploratory"), Some(1)), run(Some("steady-state"), Some(2)), run(Some("soak"), None)]);
+        let groups = groups(&[
+            run(Some("Exploratory"), Some(1)),
+            run(Some("steady-state"), Some(2)),
+            run(Some("With-Cognito"), None),
+        ]);
         let roles: Vec<_> = groups.iter().map(|group| group.role.as_str()).collect();
-        assert_eq!(roles, [EXPLORATORY, STEADY_STATE, "soak"]);
+        assert_eq!(roles, [EXPLORATORY, STEADY_STATE, "With-Cognito"]);
+        let spelled = super::groups(&[run(Some("Soak"), None), run(Some("soak"), None)]);
+        assert_eq!((spelled.len(), spelled[0].role.as_str()), (1, "Soak"));
     }
 
     #[test]
