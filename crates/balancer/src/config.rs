@@ -293,6 +293,12 @@ impl Listen {
     }
 }
 
+/// Where `datum balancer` shows its metrics; nowhere unless a port is given.
+pub(crate) fn read_metrics_port(settings: &mut Settings<'_>) -> Option<u16> {
+    let port = settings.number("METRICS_PORT", 0, 0..=65_535, "Port of /metrics, apart from the clients'; 0 for none");
+    (port > 0).then_some(port)
+}
+
 #[cfg(test)]
 mod tests {
     use service_kit::config::{Environment, load};

@@ -6,19 +6,21 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
+use axum::routing::get;
 use service_kit::config::{self, EXIT_USAGE, Environment, Settings};
 use service_kit::server::{Outcome, Shutdown};
 use service_kit::telemetry::{self, TelemetryConfig};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::balancer::Balancer;
-use crate::config::{Config, Listen};
+use crate::config::{Config, Listen, read_metrics_port};
 
 /// Connections that wait to be accepted; the kernel caps it at `net.core.somaxconn`.
 const LISTEN_BACKLOG: u32 = 4_096;
 
 struct Process {
     listen: Listen,
+    metrics_port: Option<u16>,
     balancer: Config,
     telemetry: TelemetryConfig,
 }
@@ -27,6 +29,7 @@ impl Process {
     fn read(settings: &mut Settings<'_>) -> Self {
         Self {
             listen: Listen::read(settings),
+            metrics_port: read_metrics_port(settings),
             balancer: Config::read(settings),
             telemetry: TelemetryConfig::read(settings),
         }
@@ -81,6 +84,12 @@ async fn serve(process: Process, pages: Option<Router>) -> anyhow::Result<()> {
         tracing::warn!(delay_ms, "FAULT_FORWARD_DELAY is on: every request is held up on purpose");
     }
     let balancer = Balancer::new(Config { pages, ..process.balancer })?;
+    if let Some(port) = process.metrics_port {
+        let listener = listen(SocketAddr::new(process.listen.host, port))?;
+        tracing::info!(metrics_port = listener.local_addr()?.port(), "metrics");
+        // Until the runtime ends: what happens while it stops is of interest too.
+        tokio::spawn(async move { axum::serve(listener, metrics()).await });
+    }
     let listener = listen(SocketAddr::new(process.listen.host, process.listen.port))?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), port = listener.local_addr()?.port(), "listening");
     match balancer.serve(listener, shutdown).await {
@@ -88,6 +97,11 @@ async fn serve(process: Process, pages: Option<Router>) -> anyhow::Result<()> {
         Outcome::Cut { connections } => tracing::warn!(connections, "stopped; connections were cut"),
     }
     Ok(())
+}
+
+/// On a port of its own: clients of the balancer must not see how many targets there are.
+fn metrics() -> Router {
+    Router::new().route("/metrics", get(|| async { telemetry::render() }))
 }
 
 fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
@@ -126,8 +140,32 @@ mod tests {
     #[test]
     fn help_lists_every_variable() {
         let help = help();
-        for name in ["PORT", "AUTH_TARGETS", "ACTOR_TARGETS", "DOCUMENT_TARGETS", "IDLE_TIMEOUT_MS", "HEALTH_PATH"] {
+        for name in [
+            "PORT",
+            "METRICS_PORT",
+            "AUTH_TARGETS",
+            "ACTOR_TARGETS",
+            "DOCUMENT_TARGETS",
+            "IDLE_TIMEOUT_MS",
+            "HEALTH_PATH",
+        ] {
             assert!(help.contains(name), "{name} is missing in\n{help}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_metrics_are_on_a_port_of_their_own() {
+        use tower::ServiceExt;
+        telemetry::start_upkeep();
+        metrics::gauge!(crate::names::CONNECTIONS).set(0.0);
+        let ask = async |path: &str| {
+            let request = http::Request::get(path).body(axum::body::Body::empty()).expect("a request");
+            super::metrics().oneshot(request).await.expect("an answer")
+        };
+        let answer = ask("/metrics").await;
+        assert_eq!(answer.status(), 200);
+        let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
+        assert!(String::from_utf8_lossy(&body).contains(crate::names::CONNECTIONS));
+        assert_eq!(ask("/v1/auth").await.status(), 404);
     }
 }

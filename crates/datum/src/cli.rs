@@ -367,7 +367,11 @@ fn parse_group(text: &str) -> Result<ResultGroup, String> {
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
     /// Print a new signing key (ES256, PKCS#8, PEM) for AUTH_SIGNING_KEYS
-    Generate,
+    Generate {
+        /// Write it to this file instead, readable by its owner only; a file that is there stays as it is
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -42,7 +42,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Healthcheck(args) => healthcheck::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Compare(args) => compare::run(&args),
-        Command::Keys(KeysCommand::Generate) => print::signing_key(),
+        Command::Keys(KeysCommand::Generate { file }) => print::signing_key(file.as_deref()),
         Command::Openapi(args) => print::openapi(args.service),
     }
 }
