@@ -35,6 +35,8 @@ LABEL org.opencontainers.image.title="Datum" \
       org.opencontainers.image.revision="${REVISION}"
 # For the TLS of AWS; the slim base has none.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+# Authorities of a database's certificate: none in the repository, those of RDS where `infra/deploy image` has put them.
+COPY infra/certs/ /etc/datum/certs/
 # Volumes that are mounted here belong to the account below from the start.
 COPY --from=build --chown=65532:65532 /result/state /var/lib/datum
 COPY --from=build /result/bin/datum /usr/local/bin/datum

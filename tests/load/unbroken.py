@@ -41,6 +41,7 @@ class Load:
         url = urllib.parse.urlsplit(arguments.target)
         self.host, self.port = url.hostname, url.port
         self.until, self.requests = pathlib.Path(arguments.until), arguments.requests
+        self.progress = pathlib.Path(arguments.progress) if arguments.progress else None
         self.sent, self.failures, self.ready = 0, [], 0
         self.vus = arguments.vus
 
@@ -49,6 +50,8 @@ class Load:
 
     async def expect(self, connection, expected, method, path, headers, body=b""):
         self.sent += 1
+        if self.progress and self.sent == self.requests:
+            self.progress.touch()
         try:
             status, content = await asyncio.wait_for(connection.ask(method, path, headers, body), 30)
         except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError) as error:
@@ -102,6 +105,7 @@ def main():
     parser.add_argument("--vus", type=int, required=True)
     parser.add_argument("--until", required=True, help="a file whose appearance ends the load")
     parser.add_argument("--requests", type=int, default=0, help="fewest requests")
+    parser.add_argument("--progress", help="a file that is made when so many requests were sent")
     load = Load(parser.parse_args())
     began = time.monotonic()
     asyncio.run(load.run())
