@@ -1,9 +1,10 @@
-//! What several runs show together: roles, throughput and its scaling, latency ranges, errors by owner, capacity.
+//! What several runs show together: what they were made under, roles, throughput and its scaling, latency ranges, errors by owner, capacity.
 //!
 //! Everything here is numbers and verdicts; sentences are the report's.
 
 mod capacity;
 mod compare;
+mod conditions;
 mod error_table;
 mod groups;
 mod latency;
@@ -19,8 +20,9 @@ pub use capacity::{
     Trial, TrialOutcome, judge_trial,
 };
 pub use compare::{Comparison, ErrorComparison, ErrorVerdict, MetricComparison, Verdict, compare, compare_with};
+pub use conditions::{Aspect, Condition, Difference, differences};
 pub use error_table::{CauseRow, ErrorTable, OwnerRow, error_table};
-pub use groups::{EXPLORATORY, Group, STEADY_STATE, groups};
+pub use groups::{EXPLORATORY, Group, STEADY_STATE, groups, groups_by};
 pub use latency::{EndpointRanges, LatencyRanges, Range, latency_ranges};
 pub use noise_floor::{MetricNoise, NoiseFloor, noise_floor};
 pub(crate) use owner::NO_STATEMENT;

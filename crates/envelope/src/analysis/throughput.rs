@@ -11,7 +11,7 @@ use crate::statistics::Sample;
 pub struct ThroughputSummary {
     /// All runs; `None` if none says.
     pub all: Option<Sample>,
-    /// The steady-state runs.
+    /// The group that counts; `None` where several do.
     pub steady: Option<Sample>,
     /// The groups, as [`groups`] finds them, with their throughput.
     pub groups: Vec<(Group, Option<Sample>)>,
@@ -40,11 +40,12 @@ pub struct Scaling {
 pub fn throughput_summary(runs: &[Run]) -> ThroughputSummary {
     let of = |indices: &[usize]| throughput(indices.iter().map(|index| &runs[*index]));
     let found = groups(runs);
-    let steady: Vec<usize> =
-        found.iter().filter(|group| group.is_steady_state()).flat_map(|group| group.runs.clone()).collect();
+    let mut counting = found.iter().filter(|group| group.counts);
+    // Of several none is the result: they are of different conditions and cannot be pooled.
+    let only = counting.next().filter(|_| counting.next().is_none());
     ThroughputSummary {
         all: throughput(runs.iter()),
-        steady: of(&steady),
+        steady: only.and_then(|group| of(&group.runs)),
         scaling: scaling(runs),
         groups: found.into_iter().map(|group| (group.clone(), of(&group.runs))).collect(),
     }

@@ -43,7 +43,8 @@ fn verdict(findings: &[(SectionKind, Finding)]) -> Verdict {
         those.map(|(_, finding)| finding.clone()).collect()
     };
     let (voids, warnings) = (of(Severity::Void), of(Severity::Warning));
-    let figures = findings.iter().map(|(_, finding)| finding).find(|finding| finding.rule == rules::FIGURES).cloned();
+    let all = findings.iter().map(|(_, finding)| finding);
+    let figures: Vec<Finding> = all.filter(|finding| finding.rule == rules::FIGURES).cloned().collect();
     let only_capacity = voids.iter().all(|finding| finding.rule == rules::CAPACITY_VOID);
     match (voids.is_empty(), warnings.is_empty()) {
         (false, _) => Verdict {
@@ -144,7 +145,7 @@ mod tests {
         assert_eq!(document.verdict.standing, Standing::Void);
         assert_eq!(document.verdict.reasons[0].rule, "generator-bound");
         let text = markdown(&document);
-        let figures = document.verdict.figures.as_ref().map(|finding| finding.sentence.as_str());
+        let figures = document.verdict.figures.first().map(|finding| finding.sentence.as_str());
         assert!(figures.is_some_and(|text| text.starts_with("The 3 runs \"steady state\": 222.04")), "{figures:?}");
         let verdict = text.find("Verdict: VOID").unwrap();
         assert!(verdict < text.find("## Context").unwrap(), "the verdict comes first");

@@ -34,8 +34,8 @@ pub struct Verdict {
     pub headline: String,
     /// What voids or qualifies them, the worst first.
     pub reasons: Vec<Finding>,
-    /// The figures that one looks for first.
-    pub figures: Option<Finding>,
+    /// The figures that one looks for first: one sentence for each group of runs that counts.
+    pub figures: Vec<Finding>,
 }
 
 /// How much the runs are worth.

@@ -6,7 +6,7 @@ use super::Options;
 use super::format;
 use super::group::{Group, groups};
 use super::reference::Reference;
-use crate::analysis::{Capacity, UslPoint, capacity_evidence_of, is_mostly_broken, think_time_of};
+use crate::analysis::{Aspect, Capacity, UslPoint, capacity_evidence_of, differences, is_mostly_broken, think_time_of};
 use crate::as_float;
 use crate::laws::{CapacityEvidence, ThinkTime};
 use crate::result::{Capsule, Load};
@@ -30,20 +30,29 @@ const LONGEST_NAME: usize = 18;
 /// What a run is called that is alone in its report.
 const THE_ONLY_ONE: &str = "the run";
 
+/// Names for all runs; `None` where one has none, or they are long or not different.
+fn names(runs: &[Run], of: impl Fn(&Run) -> Option<String>) -> Option<Vec<String>> {
+    let names: Vec<String> = runs.iter().map(of).collect::<Option<_>>()?;
+    let short = names.iter().all(|name| name.chars().count() <= LONGEST_NAME);
+    let different = names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    (short && different).then_some(names)
+}
+
 impl<'a> Facts<'a> {
     pub(super) fn new(runs: &'a [Run], options: &'a Options) -> Self {
-        let short = runs.iter().all(|run| run.label.chars().count() <= LONGEST_NAME);
-        let different = runs.iter().map(|run| &run.label).collect::<BTreeSet<_>>().len() == runs.len();
-        let name = |(index, run): (usize, &Run)| match runs.len() {
-            1 => THE_ONLY_ONE.to_owned(),
-            _ if short && different => run.label.clone(),
-            _ => format!("run {}", index + 1),
+        // What the operator called them, else what their files are called.
+        let labels = names(runs, |run| run.capsule.as_ref()?.label().map(str::to_owned));
+        let labels = labels.or_else(|| names(runs, |run| Some(run.label.clone())));
+        let name = |index: usize| match &labels {
+            _ if runs.len() == 1 => THE_ONLY_ONE.to_owned(),
+            Some(labels) => labels[index].clone(),
+            None => format!("run {}", index + 1),
         };
         let silent: Vec<Run> = runs.iter().filter(|run| !states_think_time(run)).cloned().collect();
         Self {
             runs,
-            names: runs.iter().enumerate().map(name).collect(),
-            groups: groups(runs),
+            names: (0..runs.len()).map(name).collect(),
+            groups: groups(runs, !options.capacities.is_empty()),
             reference: options.reference.as_ref(),
             capacities: &options.capacities,
             implied_think_time: think_time_of(&silent).filter(|think_time| think_time.same),
@@ -66,10 +75,30 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The group whose runs count; of several, the one with the most tasks.
+    /// The groups whose runs count: nothing is true of all of them together.
+    pub(super) fn counting(&self) -> impl Iterator<Item = &Group<'a>> {
+        self.groups.iter().filter(|group| group.counts)
+    }
+
+    /// The group that is looked at more closely: of those that count the last one with the most tasks.
     pub(super) fn main_group(&self) -> Option<&Group<'a>> {
-        let counting = self.groups.iter().filter(|group| group.steady);
-        counting.max_by_key(|group| group.tasks).or(self.groups.last())
+        self.counting().max_by_key(|group| group.tasks).or(self.groups.last())
+    }
+
+    /// Whether the runs differ in nothing but the size of the system, so that figures over all of them are of something.
+    pub(super) fn are_of_one_experiment(&self) -> bool {
+        let of_the_size = [Aspect::Tasks, Aspect::Pools, Aspect::CpuQuota];
+        differences(self.runs.iter()).iter().all(|difference| of_the_size.contains(&difference.aspect))
+    }
+
+    /// What stands before a sentence about one group where it is not the only one that counts: `In the run "x": `.
+    pub(super) fn whose(&self, group: &Group<'_>) -> String {
+        if self.counting().count() > 1 { format!("In {}: ", group.title) } else { String::new() }
+    }
+
+    /// [`Self::whose`] of the main group.
+    pub(super) fn whose_main(&self) -> String {
+        self.main_group().map_or_else(String::new, |group| self.whose(group))
     }
 
     /// What a closed run says about capacity; `None` for open ones, and where a figure is missing.

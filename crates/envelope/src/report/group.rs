@@ -7,16 +7,16 @@ use crate::result::Latencies;
 use crate::run::{Endpoint, LatencySummary, Run};
 use crate::statistics::{ErrorRate, Sample};
 
-/// Runs of one role and size: they repeat one another, so that their histograms may be merged.
+/// Runs of one role and of equal conditions: they repeat one another, so that their histograms may be merged.
 pub(super) struct Group<'a> {
-    /// What it is called: the role, and the tasks where it takes both to tell it from another.
+    /// What it is called: the role, and what tells it from other groups of that role.
     pub(super) name: String,
     /// What it is called in a sentence: `the 3 runs "steady state"`, `the run`.
     pub(super) title: String,
     /// Tasks per service, where known and equal.
     pub(super) tasks: Option<u32>,
     /// Whether its runs are those that count.
-    pub(super) steady: bool,
+    pub(super) counts: bool,
     /// Its runs.
     pub(super) runs: Vec<&'a Run>,
 }
@@ -37,17 +37,6 @@ impl<'a> Group<'a> {
     /// Whether all its runs were loaded alike, as far as is known: only then do they repeat one another.
     pub(super) fn is_loaded_alike(&self) -> bool {
         self.runs.windows(2).all(|pair| matches!(pair, [one, other] if one.load == other.load))
-    }
-
-    /// Whether all its runs were made on a system of the same settings (tasks, pools, quotas, variables), as far as is known.
-    pub(super) fn is_configured_alike(&self) -> bool {
-        let settings = |run: &&'a Run| {
-            let stack = run.capsule.as_ref()?.target.stack.as_ref()?;
-            Some((&stack.tasks, &stack.pools, &stack.task_cpu_units, &stack.settings))
-        };
-        let mut known = self.runs.iter().filter_map(settings);
-        let first = known.next();
-        known.all(|other| Some(other) == first)
     }
 
     /// Latency of all its requests.
@@ -87,25 +76,24 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Puts runs that repeat one another together. Where no role is that of the steady state, the runs with the most tasks count.
-pub(super) fn groups(runs: &[Run]) -> Vec<Group<'_>> {
-    let found = analysis::groups(runs);
-    let says_so = found.iter().any(analysis::Group::is_steady_state);
-    let most_tasks = found.iter().filter_map(|group| group.tasks).max();
+/// What a group is called that nobody gave a role and that is alone.
+const NO_ROLE: &str = "no role given";
+
+/// Puts runs that repeat one another together; of a search, whose trials are loaded differently on purpose, those of one system.
+pub(super) fn groups(runs: &[Run], is_search: bool) -> Vec<Group<'_>> {
+    let found = analysis::groups_by(runs, |aspect| !(is_search && aspect.is_of_the_load()));
     let group = |group: &analysis::Group| {
-        let ambiguous = found.iter().filter(|other| other.role == group.role).count() > 1;
-        let name = match group.tasks {
-            Some(tasks) if ambiguous => format!("{}, {}", group.role, tasks_in_words(tasks)),
-            _ => group.role.clone(),
-        };
-        let steady = if says_so { group.is_steady_state() } else { group.tasks == most_tasks };
+        let parts = group.role.iter().chain(&group.distinction);
+        let parts: Vec<&str> = parts.map(String::as_str).collect();
+        let name = if parts.is_empty() { NO_ROLE.to_owned() } else { parts.join(", ") };
         let members: Vec<&Run> = group.runs.iter().filter_map(|index| runs.get(*index)).collect();
         let title = match members.len() {
             1 if runs.len() == 1 => "the run".to_owned(),
+            many if group.role.is_none() && found.len() == 1 => format!("the {many} runs"),
             1 => format!("the run \"{name}\""),
             many => format!("the {many} runs \"{name}\""),
         };
-        Group { name, title, tasks: group.tasks, steady, runs: members }
+        Group { name, title, tasks: group.tasks, counts: group.counts, runs: members }
     };
     found.iter().map(group).collect()
 }
@@ -160,14 +148,15 @@ mod tests {
     #[test]
     fn a_group_is_called_by_its_role_and_a_single_run_by_nothing_else() {
         let (steady, other) = (run(Some("steady state"), None), run(Some("other"), None));
-        let titles = |runs: &[Run]| -> Vec<String> { groups(runs).into_iter().map(|group| group.title).collect() };
+        let titles =
+            |runs: &[Run]| -> Vec<String> { groups(runs, false).into_iter().map(|group| group.title).collect() };
         assert_eq!(titles(&[steady.clone(), steady.clone()]), ["the 2 runs \"steady state\""]);
         assert_eq!(titles(&[steady.clone(), other]), ["the run \"steady state\"", "the run \"other\""]);
         assert_eq!(titles(&[steady]), ["the run"]);
     }
 
     fn named(runs: &[Run]) -> Vec<(String, usize, bool)> {
-        groups(runs).iter().map(|group| (group.name.clone(), group.runs.len(), group.steady)).collect()
+        groups(runs, false).iter().map(|group| (group.name.clone(), group.runs.len(), group.counts)).collect()
     }
 
     #[test]

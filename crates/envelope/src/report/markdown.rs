@@ -49,7 +49,7 @@ impl Page {
         for reason in &document.verdict.reasons {
             let _ = write!(quote, "\n>\n> - {}", finding(reason));
         }
-        if let Some(figures) = &document.verdict.figures {
+        for figures in &document.verdict.figures {
             let _ = write!(quote, "\n>\n> {}", finding(figures));
         }
         self.line(&quote);
@@ -103,7 +103,7 @@ mod tests {
                 standing: Standing::Void,
                 headline: "Nothing follows.".into(),
                 reasons: vec![Finding { rule: "worst", severity: Severity::Void, sentence: "It is void.".into() }],
-                figures: Some(Finding { rule: "figures", severity: Severity::Note, sentence: "12 a second.".into() }),
+                figures: vec![Finding { rule: "figures", severity: Severity::Note, sentence: "12 a second.".into() }],
             },
             sections: vec![Section {
                 kind: SectionKind::Context,

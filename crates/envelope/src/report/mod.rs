@@ -20,7 +20,7 @@ mod rules;
 mod sections;
 mod svg;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use build::build;
 pub use document::Document;

@@ -11,14 +11,14 @@ use crate::result::{
 use crate::run::{Endpoint, LatencySummary, Run, Second, Source, SourceKind};
 
 /// `count` latencies of `ms` milliseconds.
-pub(super) fn same(count: u64, ms: u64) -> LatencySummary {
+pub(crate) fn same(count: u64, ms: u64) -> LatencySummary {
     let mut latencies = Latencies::new();
     (0..count).for_each(|_| latencies.record_micros(ms * 1_000));
     LatencySummary::of(latencies)
 }
 
 /// An endpoint with `count` requests of `ms` milliseconds, stages (name, requests, milliseconds) and a rest.
-pub(super) fn endpoint_with_stages(count: u64, ms: u64, stages: &[(&str, u64, u64)], rest_ms: u64) -> Endpoint {
+pub(crate) fn endpoint_with_stages(count: u64, ms: u64, stages: &[(&str, u64, u64)], rest_ms: u64) -> Endpoint {
     let unattributed = if stages.is_empty() { LatencySummary::default() } else { same(count, rest_ms) };
     Endpoint {
         latency: same(count, ms),
@@ -29,7 +29,7 @@ pub(super) fn endpoint_with_stages(count: u64, ms: u64, stages: &[(&str, u64, u6
 }
 
 /// A closed run of 10 users without think time over 60 seconds.
-pub(super) fn run<const N: usize>(label: &str, endpoints: [(&str, Endpoint); N]) -> Run {
+pub(crate) fn run<const N: usize>(label: &str, endpoints: [(&str, Endpoint); N]) -> Run {
     let endpoints: BTreeMap<String, Endpoint> =
         endpoints.into_iter().map(|(name, endpoint)| (name.to_owned(), endpoint)).collect();
     let requests: u64 = endpoints.values().map(|endpoint| endpoint.latency.count).sum();
@@ -58,7 +58,7 @@ pub(super) fn run<const N: usize>(label: &str, endpoints: [(&str, Endpoint); N])
 }
 
 /// A run of which only the figures are known.
-pub(super) fn figures(label: &str, role: &str, tasks: u32, throughput: f64, mean_ms: f64) -> Run {
+pub(crate) fn figures(label: &str, role: &str, tasks: u32, throughput: f64, mean_ms: f64) -> Run {
     Run {
         role: Some(role.to_owned()),
         source: Source { kind: SourceKind::Figures, path: None },
@@ -73,17 +73,17 @@ pub(super) fn figures(label: &str, role: &str, tasks: u32, throughput: f64, mean
 }
 
 /// A second in which `requests` ended and `vus` users were active.
-pub(super) fn second(second: u32, requests: u64, vus: u32) -> Second {
+pub(crate) fn second(second: u32, requests: u64, vus: u32) -> Second {
     Second { second, requests, active_vus: vus, ..Second::default() }
 }
 
 /// A cause of failure.
-pub(super) fn failure(status: Option<u16>, code: &str, answerer: Answerer, count: u64) -> FailureCount {
+pub(crate) fn failure(status: Option<u16>, code: &str, answerer: Answerer, count: u64) -> FailureCount {
     FailureCount { failure: Failure { status, code: code.to_owned(), answerer }, count }
 }
 
 /// A capsule of a run with so many identities.
-pub(super) fn capsule(identities: u64) -> Capsule {
+pub(crate) fn capsule(identities: u64) -> Capsule {
     let by_service = |auth: u32, document: u32| [("auth".to_owned(), auth), ("document".to_owned(), document)].into();
     let pool = PoolSize { min: 5, max: 14 };
     Capsule {

@@ -60,6 +60,17 @@ pub struct Capsule {
     pub command: Vec<String>,
 }
 
+impl Capsule {
+    /// What the operator called the run: what stands in [`Self::id`] after time and scenario; `None` if nothing does.
+    #[must_use]
+    pub fn label(&self) -> Option<&str> {
+        let (_time, rest) = self.id.split_once('-')?;
+        // In a folder's name other characters stand for some of the scenario's, each for one.
+        let end = rest.char_indices().map(|(at, _)| at).nth(self.scenario.chars().count())?;
+        rest.get(end..)?.strip_prefix('-').filter(|label| !label.is_empty())
+    }
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -87,8 +87,9 @@ fn assert_readable(seen: &Value, width: u32) {
         seen["scrollWidth"].as_u64() <= seen["clientWidth"].as_u64(),
         "the page scrolls sideways at {width}: {seen:#}"
     );
-    // Runs side by side, five timelines, one distribution over runs and two by endpoint, two of stages.
-    assert_eq!(seen["figures"], 11, "{seen:#}");
+    // Runs side by side, five timelines, one distribution over runs, and for each of three groups one by endpoint and one of
+    // stages: the two exploratory runs have different pools.
+    assert_eq!(seen["figures"], 13, "{seen:#}");
     assert!(seen["drawingsOfEach"].as_array().unwrap().iter().all(|each| each == 1), "at {width}: {seen:#}");
     assert_eq!(seen["shaded"], 5, "each timeline shades what was discarded: {seen:#}");
     assert!(seen["bodyFontSize"].as_f64() >= Some(14.0), "{seen:#}");

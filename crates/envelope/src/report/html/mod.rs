@@ -76,7 +76,7 @@ impl Page {
             }
             self.push("</ul>\n");
         }
-        if let Some(figures) = &document.verdict.figures {
+        for figures in &document.verdict.figures {
             let _ = writeln!(self.text, "<p class=\"figures\">{}</p>", sentence(figures));
         }
         self.push("</aside>\n");

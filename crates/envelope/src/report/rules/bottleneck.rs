@@ -1,11 +1,12 @@
 //! What limits.
 
-use super::stages::of_main_group;
+use super::stages::{breakdowns, of_main_group};
 use super::{Rule, capitalised, note, warning};
 use crate::report::attribution::Part;
 use crate::report::document::{SectionKind, Severity};
 use crate::report::facts::Facts;
 use crate::report::format;
+use crate::report::group::Group;
 use crate::result::ProcessUse;
 use crate::run::Run;
 
@@ -117,7 +118,8 @@ fn waiting(facts: &Facts<'_>, stage: &str, what: &str, why: &str) -> Vec<super::
         let tail = p99.map_or_else(String::new, |p99| format!(", 99th percentile {p99}"));
         let is_limit = part.share >= MOST_WAITING;
         let sentence = format!(
-            "{} waits {} for {what} on average ({} of its mean{tail}): {}.",
+            "{}{} waits {} for {what} on average ({} of its mean{tail}): {}.",
+            facts.whose_main(),
             capitalised(&found.endpoint),
             format::ms(part.mean_ms),
             format::percent(part.share),
@@ -191,6 +193,16 @@ pub(super) fn limits(facts: &Facts<'_>) -> Vec<super::Says> {
         .flat_map(|rule| (rule.evaluate)(facts))
         .filter(|says| says.severity == Severity::Warning)
         .collect()
+}
+
+/// Whether a resource was at its limit in the runs of a group.
+pub(super) fn is_at_a_limit(group: &Group<'_>) -> bool {
+    let is_waiting = |stage: &str| {
+        let is_limit = |part: &Part| part.share >= MOST_WAITING && part.mean_ms >= WAIT_MS;
+        breakdowns(Some(group)).iter().any(|found| found.part(stage).is_some_and(is_limit))
+    };
+    let is_busy = |run: &&Run| busy_processes(run).is_some() || busy_machine(run).is_some();
+    group.runs.iter().any(is_busy) || ["pool", "admission"].into_iter().any(is_waiting)
 }
 
 #[cfg(test)]

@@ -12,42 +12,46 @@ use crate::run::Run;
 
 pub(super) const WHAT_THE_RUNS_SHOW: Rule = Rule {
     id: "what-the-runs-show",
-    about: "The figures of the runs that count: throughput over runs, latency from merged histograms, errors with their bound. Of a \
-            search for capacity: what it found.",
+    about: "The figures of the runs that count: throughput over runs, latency from merged histograms, errors with their bound; of runs \
+            of different conditions, each for itself. Of a search for capacity: what it found.",
     section: SectionKind::Conclusion,
     evaluate: |facts| {
         if !facts.capacities.is_empty() {
             return capacities_in_words(facts);
         }
-        let Some(group) = facts.main_group() else { return vec![] };
-        let Some(rate) = group.throughput() else { return vec![] };
-        let latency = group.overall();
-        let percentiles = [("median", 50.0), ("95th percentile", 95.0), ("99th percentile", 99.0)];
-        let in_words = |percent| format::percentile_in_words(latency.percentile(percent), percent, latency.count);
-        let mut known: Vec<String> = percentiles
-            .into_iter()
-            .filter_map(|(name, percent)| in_words(percent).map(|value| format!("{name} {value}")))
-            .collect();
-        known.extend(latency.mean.map(|mean| format!("mean {}", format::ms(mean))));
-        let latency = if known.is_empty() {
-            "latency is not recorded".to_owned()
-        } else {
-            format!("latency: {}", format::list(&known))
-        };
-        let errors = group.errors();
-        let errors = if errors.requests == 0 {
-            "errors are not recorded".to_owned()
-        } else {
-            format!(
-                "{} of {} requests failed (below {} with 95 % confidence)",
-                format::count(errors.errors),
-                format::count(errors.requests),
-                format::percent(errors.upper_bound)
-            )
-        };
-        vec![note(format!("{}: {}; {latency}; {errors}.", capitalised(&group.title), rate_in_words(group, rate.mean)))]
+        facts.counting().filter_map(shown).map(note).collect()
     },
 };
+
+/// The figures of runs that repeat one another.
+fn shown(group: &Group<'_>) -> Option<String> {
+    let rate = group.throughput()?;
+    let latency = group.overall();
+    let percentiles = [("median", 50.0), ("95th percentile", 95.0), ("99th percentile", 99.0)];
+    let in_words = |percent| format::percentile_in_words(latency.percentile(percent), percent, latency.count);
+    let mut known: Vec<String> = percentiles
+        .into_iter()
+        .filter_map(|(name, percent)| in_words(percent).map(|value| format!("{name} {value}")))
+        .collect();
+    known.extend(latency.mean.map(|mean| format!("mean {}", format::ms(mean))));
+    let latency = if known.is_empty() {
+        "latency is not recorded".to_owned()
+    } else {
+        format!("latency: {}", format::list(&known))
+    };
+    let errors = group.errors();
+    let errors = if errors.requests == 0 {
+        "errors are not recorded".to_owned()
+    } else {
+        format!(
+            "{} of {} requests failed (below {} with 95 % confidence)",
+            format::count(errors.errors),
+            format::count(errors.requests),
+            format::percent(errors.upper_bound)
+        )
+    };
+    Some(format!("{}: {}; {latency}; {errors}.", capitalised(&group.title), rate_in_words(group, rate.mean)))
+}
 
 /// The trials of a search were loaded differently: what they show together is the capacity.
 fn capacities_in_words(facts: &Facts<'_>) -> Vec<Says> {
@@ -94,38 +98,44 @@ pub(super) const CAPACITY_STATEMENT: Rule = Rule {
             // A search says more than its trials do.
             return vec![];
         }
-        let Some(group) = facts.main_group() else { return vec![] };
-        let usable: Vec<&Run> = group.runs.iter().copied().filter(|run| facts.is_usable(run)).collect();
-        let highest = usable.iter().filter_map(|run| run.goodput()).reduce(f64::max);
-        let Some(highest) = highest else { return vec![] };
-        let bound = usable.iter().any(|run| facts.is_generator_bound(run));
-        if bound {
-            return vec![warning(format!(
-                "The capacity is not known. It is at least {} requests a second; more users, or an open model, would tell \
-                 how much more (\"datum bench capacity\").",
-                format::rate(highest)
-            ))];
-        }
-        let open = usable.iter().all(|run| matches!(run.load, Some(Load::Open { .. })));
-        let at_a_limit = !bottleneck::limits(facts).is_empty();
-        let rate = format::rate(highest);
-        vec![note(match (open, at_a_limit) {
-            (_, true) => format!(
-                "The system carried {rate} requests a second with a resource at its limit (see Bottleneck): that is near what it \
-                 can carry of this mix."
-            ),
-            (true, false) => {
-                format!(
-                    "The system carried {rate} requests a second; how many more it could is not shown by one arrival rate."
-                )
-            }
-            (false, false) => format!(
-                "With these users the system carried {rate} requests a second; whether more users would bring more is not \
-                 shown."
-            ),
-        })]
+        facts.counting().filter_map(|group| carried(facts, group)).collect()
     },
 };
+
+/// What may be said of the capacity from runs that repeat one another.
+fn carried(facts: &Facts<'_>, group: &Group<'_>) -> Option<Says> {
+    let whose = facts.whose(group);
+    let usable: Vec<&Run> = group.runs.iter().copied().filter(|run| facts.is_usable(run)).collect();
+    let highest = usable.iter().filter_map(|run| run.goodput()).reduce(f64::max);
+    let highest = highest?;
+    let bound = usable.iter().any(|run| facts.is_generator_bound(run));
+    if bound {
+        return Some(warning(format!(
+            "{whose}The capacity is not known. It is at least {} requests a second; more users, or an open model, would tell \
+             how much more (\"datum bench capacity\").",
+            format::rate(highest)
+        )));
+    }
+    let open = usable.iter().all(|run| matches!(run.load, Some(Load::Open { .. })));
+    let at_a_limit = bottleneck::is_at_a_limit(group);
+    let rate = format::rate(highest);
+    let sentence = match (open, at_a_limit) {
+        (_, true) => format!(
+            "The system carried {rate} requests a second with a resource at its limit (see Bottleneck): that is near what it \
+             can carry of this mix."
+        ),
+        (true, false) => {
+            format!(
+                "The system carried {rate} requests a second; how many more it could is not shown by one arrival rate."
+            )
+        }
+        (false, false) => format!(
+            "With these users the system carried {rate} requests a second; whether more users would bring more is not \
+             shown."
+        ),
+    };
+    Some(note(format!("{whose}{sentence}")))
+}
 
 #[cfg(test)]
 mod tests {

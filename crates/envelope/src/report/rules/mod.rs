@@ -5,6 +5,7 @@
 
 mod bottleneck;
 mod conclusion;
+mod conditions;
 mod errors;
 mod load_model;
 mod operating_point;
@@ -49,7 +50,7 @@ fn note(sentence: String) -> Says {
 }
 
 /// All rules, in the order in which they speak within a section.
-const RULES: [&Rule; 42] = [
+const RULES: [&Rule; 43] = [
     &validity::DRIVER_VOID,
     &validity::SINGLE_IDENTITY,
     &validity::NOT_VERIFIED,
@@ -57,7 +58,8 @@ const RULES: [&Rule; 42] = [
     &validity::MOSTLY_BROKEN,
     &validity::RUN_INTERRUPTED,
     &validity::RUN_WARNING,
-    &validity::MIXED_EXPERIMENTS,
+    &conditions::MIXED_EXPERIMENTS,
+    &conditions::CONFOUNDED,
     &load_model::FIGURES_CONTRADICT,
     &load_model::GENERATOR_BOUND,
     &load_model::SAME_THINK_TIME,

@@ -3,24 +3,24 @@
 use std::collections::BTreeSet;
 
 use super::{Rule, note, warning};
-use crate::analysis::{UslParameter, fit_usl};
+use crate::analysis::{Aspect, UslParameter, differences, fit_usl};
 use crate::report::document::SectionKind;
 use crate::report::facts::{Facts, usl_points};
 use crate::report::format;
 use crate::report::group::{Group, tasks_in_words};
-use crate::statistics::{Interval, Sample};
+use crate::statistics::Interval;
 
 pub(super) const SCALING_MEASURED: Rule = Rule {
     id: "scaling-measured",
     about: "Throughput and mean latency of the runs that count against those with fewer tasks per service, means over the \
-            runs of each.",
+            runs of each. Where some groups differ in the tasks alone, only those.",
     section: SectionKind::Scaling,
     evaluate: |facts| {
         let mut said = Vec::new();
         for (small, large) in pairs(facts) {
-            let (Some(few), Some(many)) = (rates(&small), rates(&large)) else { continue };
-            let (from, to) = (small[0].tasks.unwrap_or_default(), large[0].tasks.unwrap_or_default());
-            let latency = match (mean_of(&small), mean_of(&large)) {
+            let (Some(few), Some(many)) = (small.throughput(), large.throughput()) else { continue };
+            let (from, to) = (small.tasks.unwrap_or_default(), large.tasks.unwrap_or_default());
+            let latency = match (small.overall().mean, large.overall().mean) {
                 (Some(slow), Some(fast)) if slow > 0.0 && fast > 0.0 => format!(
                     " and the mean latency of right answers from {} to {} ({})",
                     format::ms(slow),
@@ -33,7 +33,7 @@ pub(super) const SCALING_MEASURED: Rule = Rule {
                 ),
                 _ => String::new(),
             };
-            let goodput = match (goodputs(&small), goodputs(&large)) {
+            let goodput = match (small.goodput(), large.goodput()) {
                 (Some(few_good), Some(many_good))
                     if few_good.mean > 0.0
                         && [(&few_good, &few), (&many_good, &many)]
@@ -49,15 +49,26 @@ pub(super) const SCALING_MEASURED: Rule = Rule {
                 }
                 _ => String::new(),
             };
+            let which = if is_ambiguous(facts, small, large) {
+                format!(" ({} against {})", small.title, large.title)
+            } else {
+                String::new()
+            };
+            let beside = beside_tasks(small, large);
+            let beside = if beside.is_empty() {
+                String::new()
+            } else {
+                format!("; the {} changed as well, so that this is not of the tasks alone", format::list(&beside))
+            };
             said.push(note(format!(
-                "From {} to {} throughput went from {} to {} requests a second ({}){goodput}{latency}.",
+                "From {} to {}{which} throughput went from {} to {} requests a second ({}){goodput}{latency}{beside}.",
                 tasks_in_words(from),
                 tasks_in_words(to),
                 format::rate(few.mean),
                 format::rate(many.mean),
                 format::change(many.mean / few.mean - 1.0),
             )));
-            let bound = large.iter().flat_map(|group| &group.runs).any(|run| facts.is_generator_bound(run));
+            let bound = large.runs.iter().any(|run| facts.is_generator_bound(run));
             if bound {
                 said.push(warning(format!(
                     "The gain of {} is a lower bound, not a scaling factor: with {} the users were the limit, so that more \
@@ -71,34 +82,37 @@ pub(super) const SCALING_MEASURED: Rule = Rule {
     },
 };
 
-/// Groups with the fewest tasks against those with more, each number of tasks once.
-fn pairs<'f, 'a>(facts: &'f Facts<'a>) -> Vec<(Vec<&'f Group<'a>>, Vec<&'f Group<'a>>)> {
-    let with =
-        |tasks: u32| -> Vec<&'f Group<'a>> { facts.groups.iter().filter(|group| group.tasks == Some(tasks)).collect() };
-    let sizes: Vec<u32> = sizes(facts).into_iter().collect();
-    let Some((&fewest, larger)) = sizes.split_first() else { return vec![] };
-    larger.iter().map(|&tasks| (with(fewest), with(tasks))).collect()
+/// Groups with the fewest tasks, each against those with more: those that differ in the tasks alone, where there are any.
+fn pairs<'f, 'a>(facts: &'f Facts<'a>) -> Vec<(&'f Group<'a>, &'f Group<'a>)> {
+    let Some(fewest) = sizes(facts).first().copied() else { return vec![] };
+    let all: Vec<(&Group<'a>, &Group<'a>)> = facts
+        .groups
+        .iter()
+        .filter(|group| group.tasks == Some(fewest))
+        .flat_map(|small| {
+            let larger = facts.groups.iter().filter(move |group| group.tasks.is_some_and(|tasks| tasks > fewest));
+            larger.map(move |large| (small, large))
+        })
+        .collect();
+    let clean = |(small, large): &(&Group<'a>, &Group<'a>)| beside_tasks(small, large).is_empty();
+    let clean: Vec<_> = all.iter().copied().filter(clean).collect();
+    if clean.is_empty() { all } else { clean }
+}
+
+/// What two groups differ in beside their tasks.
+fn beside_tasks(small: &Group<'_>, large: &Group<'_>) -> Vec<String> {
+    let found = differences(small.runs.iter().chain(&large.runs).copied()).into_iter();
+    found.filter(|it| it.aspect != Aspect::Tasks).map(|it| it.aspect.to_string()).collect()
+}
+
+/// Whether the numbers of tasks do not say which groups are meant.
+fn is_ambiguous(facts: &Facts<'_>, small: &Group<'_>, large: &Group<'_>) -> bool {
+    let as_many = |group: &Group<'_>| facts.groups.iter().filter(|other| other.tasks == group.tasks).count();
+    as_many(small) > 1 || as_many(large) > 1
 }
 
 fn sizes(facts: &Facts<'_>) -> BTreeSet<u32> {
     facts.groups.iter().filter_map(|group| group.tasks).collect()
-}
-
-/// Throughput over all runs of the groups.
-fn rates(groups: &[&Group<'_>]) -> Option<Sample> {
-    let rates: Vec<f64> = groups.iter().flat_map(|group| &group.runs).filter_map(|run| run.throughput).collect();
-    Sample::of(&rates)
-}
-
-/// Right answers a second over all runs of the groups.
-fn goodputs(groups: &[&Group<'_>]) -> Option<Sample> {
-    let rates: Vec<f64> = groups.iter().flat_map(|group| &group.runs).filter_map(|run| run.goodput()).collect();
-    Sample::of(&rates)
-}
-
-/// Mean latency over all requests of the groups.
-fn mean_of(groups: &[&Group<'_>]) -> Option<f64> {
-    crate::report::group::merged(groups.iter().flat_map(|group| &group.runs).map(|run| &run.overall)).mean
 }
 
 pub(super) const SCALING_LAW: Rule = Rule {

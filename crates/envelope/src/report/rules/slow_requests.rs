@@ -23,7 +23,8 @@ pub(super) const SLOW_REQUESTS: Rule = Rule {
             let (Some(median), Some(slow)) = (anatomy.at(50.0), anatomy.at(99.0)) else { continue };
             let Some((part, share)) = slow.largest().filter(|(_, share)| *share >= DOMINANT) else { continue };
             said.push(note(format!(
-                "{}: around the 99th percentile ({} requests, {} on average) {} is {}; at the median it is {} of {}.",
+                "{}{}: around the 99th percentile ({} requests, {} on average) {} is {}; at the median it is {} of {}.",
+                facts.whose(group),
                 capitalised(endpoint),
                 format::count(slow.count),
                 format::ms(slow.mean_ms),

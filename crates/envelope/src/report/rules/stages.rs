@@ -24,7 +24,10 @@ pub(super) const STAGES_NOT_RECORDED: Rule = Rule {
             return vec![];
         }
         let of = if without.is_empty() { "any endpoint".to_owned() } else { format::list(&without) };
-        vec![warning(format!("The stages of {of} are not recorded: where their time went is not known."))]
+        vec![warning(format!(
+            "{}The stages of {of} are not recorded: where their time went is not known.",
+            facts.whose(group)
+        ))]
     },
 };
 
@@ -38,6 +41,7 @@ pub(super) const DOMINANT_STAGE: Rule = Rule {
     section: SectionKind::Attribution,
     evaluate: |facts| {
         let mut said = Vec::new();
+        let whose = facts.whose_main();
         for found in breakdowns(facts.main_group()) {
             let Some(part) = found.largest().filter(|part| part.stage != UNATTRIBUTED) else { continue };
             let (endpoint, share, mean, whole) = (
@@ -47,10 +51,10 @@ pub(super) const DOMINANT_STAGE: Rule = Rule {
                 format::ms(found.mean_ms),
             );
             said.push(note(if part.share >= DOMINANT {
-                format!("{endpoint} is {}: {share} of its mean, {mean} of {whole}.", stage_in_words(&part.stage))
+                format!("{whose}{endpoint} is {}: {share} of its mean, {mean} of {whole}.", stage_in_words(&part.stage))
             } else {
                 format!(
-                    "{endpoint}: no stage dominates; the largest is {}, {share} of the mean, {mean} of {whole}.",
+                    "{whose}{endpoint}: no stage dominates; the largest is {}, {share} of the mean, {mean} of {whole}.",
                     stage_in_words(&part.stage)
                 )
             }));
@@ -69,10 +73,11 @@ pub(super) const UNATTRIBUTED_DOMINATES: Rule = Rule {
     section: SectionKind::Attribution,
     evaluate: |facts| {
         let mut said = Vec::new();
+        let whose = facts.whose_main();
         for found in breakdowns(facts.main_group()) {
             let Some(part) = found.part(UNATTRIBUTED).filter(|part| part.share >= MUCH_UNATTRIBUTED) else { continue };
             said.push(note(format!(
-                "{}: {} of the mean, {} of {}, passes outside the service: network, balancer, accept queue or driver.",
+                "{whose}{}: {} of the mean, {} of {}, passes outside the service: network, balancer, accept queue or driver.",
                 capitalised(&found.endpoint),
                 format::percent(part.share),
                 format::ms(part.mean_ms),
@@ -116,7 +121,8 @@ pub(super) const STAGE_THAT_GREW: Rule = Rule {
     },
 };
 
-fn breakdowns(group: Option<&Group<'_>>) -> Vec<Breakdown> {
+/// Where the time of a group's endpoints goes.
+pub(super) fn breakdowns(group: Option<&Group<'_>>) -> Vec<Breakdown> {
     let of = |group: &Group<'_>| -> Vec<Breakdown> {
         group.endpoints().into_iter().filter_map(|endpoint| breakdown(&group.runs, endpoint)).collect()
     };

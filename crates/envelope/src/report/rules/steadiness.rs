@@ -68,24 +68,14 @@ const REPEATS: f64 = 0.01;
 
 pub(super) const RUNS_REPEAT: Rule = Rule {
     id: "runs-repeat",
-    about: "Spread of throughput, (max − min) / mean, over the runs of one role. Below 1 % they repeat one another; a \
-            difference between systems that is smaller than this spread is not to be told from chance. Runs of different settings \
-            (pools, quotas, variables) are no repeats.",
+    about: "Spread of throughput, (max − min) / mean, over the runs of one role and of equal conditions. Below 1 % they repeat one another; a \
+            difference between systems that is smaller than this spread is not to be told from chance.",
     section: SectionKind::Throughput,
     evaluate: |facts| {
         let mut said = Vec::new();
         for group in facts.groups.iter().filter(|group| group.runs.len() > 1 && group.is_loaded_alike()) {
             let Some(sample) = group.throughput() else { continue };
             let Some(spread) = sample.spread() else { continue };
-            if !group.is_configured_alike() {
-                said.push(note(format!(
-                    "{} were made with different settings (see Run provenance) and do not repeat one another; their throughput \
-                     differs by {}.",
-                    capitalised(&group.title),
-                    format::percent(spread),
-                )));
-                continue;
-            }
             let sentence = format!(
                 "{} lie within {} of one another around {} requests a second",
                 capitalised(&group.title),
@@ -134,12 +124,16 @@ mod tests {
         assert_eq!(said(&RUNS_REPEAT, &runs([1.0, 1.0, 1.0])[..1]), []);
         let mut under_another_load = runs([222.35, 190.0, 221.97]);
         under_another_load[1].load = Some(Load::Closed { vus: 100, think_time_mean_seconds: 0.82 });
-        assert_eq!(said(&RUNS_REPEAT, &under_another_load), [], "they do not repeat one another");
+        let alike = said(&RUNS_REPEAT, &under_another_load);
+        assert!(
+            alike.len() == 1 && alike[0].1.starts_with("The 2 runs"),
+            "the one under another load is no repeat: {alike:?}"
+        );
         let mut tuned = runs([222.35, 190.0, 221.97]).map(|run| Run { capsule: Some(capsule(200)), ..run });
         let stack = tuned[1].capsule.as_mut().and_then(|capsule| capsule.target.stack.as_mut()).unwrap();
-        stack.settings.insert("DB_POOL_MAX".into(), "30".into());
-        let differently = said(&RUNS_REPEAT, &tuned);
-        assert_eq!(differently[0].0, Severity::Note);
-        assert!(differently[0].1.contains("different settings"), "{differently:?}");
+        stack.pools.values_mut().for_each(|pool| pool.max = 30);
+        let alike = said(&RUNS_REPEAT, &tuned);
+        assert_eq!(alike.len(), 1, "{alike:?}");
+        assert!(alike[0].1.starts_with("The 2 runs"), "the one with other pools is no repeat: {alike:?}");
     }
 }

@@ -58,7 +58,8 @@ pub(super) const HEAVY_TAIL: Rule = Rule {
             let (Some(p50), Some(p99), Some(mean)) = (latency.p50, latency.p99, latency.mean) else { continue };
             if p50 > 0.0 && p99 >= HEAVY * p50 && support(99.0, latency.count) == Support::Good {
                 said.push(note(format!(
-                    "{}: the 99th percentile, {}, is {} times the median, {}; the mean of {} is neither's.",
+                    "{}{}: the 99th percentile, {}, is {} times the median, {}; the mean of {} is neither's.",
+                    facts.whose(group),
                     capitalised(endpoint),
                     format::ms(p99),
                     format::factor(p99 / p50),

@@ -1,13 +1,11 @@
 //! Whether the runs may be believed at all.
 
-use std::collections::BTreeSet;
-
-use super::{Rule, capitalised, note, void, warning};
+use super::{Rule, capitalised, void, warning};
 use crate::analysis;
 use crate::report::document::SectionKind;
 use crate::report::facts::Facts;
 use crate::report::format;
-use crate::result::{Capsule, Completion, Load};
+use crate::result::{Completion, Load};
 use crate::run::Run;
 
 pub(super) const DRIVER_VOID: Rule = Rule {
@@ -175,55 +173,6 @@ fn finished(sentence: &str) -> String {
     if sentence.ends_with(['.', '!', '?']) { sentence.to_owned() } else { format!("{sentence}.") }
 }
 
-pub(super) const MIXED_EXPERIMENTS: Rule = Rule {
-    id: "mixed-experiments",
-    about: "Runs of one report that differ in what must be equal for a comparison: scenario, driver, machine, revision, and, in \
-            one role, the load.",
-    section: SectionKind::Provenance,
-    evaluate: |facts| {
-        let mut said = Vec::new();
-        let mut differ = |what: &str, of: fn(&Capsule) -> String| {
-            let values: Vec<String> = facts.distinct(|capsule| Some(of(capsule))).into_iter().collect();
-            if values.len() > 1 {
-                said.push(warning(format!("The runs differ in their {what}: {}.", format::list(&values))));
-            }
-        };
-        differ("scenario", |capsule| capsule.scenario.clone());
-        differ("driver", |capsule| format!("{} {}", capsule.driver.name, capsule.driver.version));
-        differ("CPU", |capsule| capsule.machine.cpu_model.clone());
-        differ("revision of Datum", |capsule| capsule.datum.clone());
-        // The trials of a search are loaded differently on purpose.
-        for group in facts.groups.iter().filter(|group| facts.capacities.is_empty() && !group.is_loaded_alike()) {
-            let loads: BTreeSet<String> =
-                group.runs.iter().filter_map(|run| run.load.as_ref()).map(load_in_words).collect();
-            if loads.len() > 1 {
-                said.push(warning(format!(
-                    "{} were loaded differently ({}): they do not repeat one another, and what is said of them \
-                     together is of no single load.",
-                    capitalised(&group.title),
-                    format::list(&loads.into_iter().collect::<Vec<_>>()),
-                )));
-            }
-        }
-        let with = facts.runs.iter().filter(|run| run.capsule.is_some()).count();
-        if with > 0 && with < facts.runs.len() {
-            said.push(note(format!(
-                "{} of {} runs say what they were run on; nothing shows that the others are of the same system.",
-                with,
-                facts.runs.len()
-            )));
-        }
-        said
-    },
-};
-
-fn load_in_words(load: &Load) -> String {
-    match load {
-        Load::Closed { vus, .. } => format!("closed, {vus} users"),
-        Load::Open { arrivals_per_second } => format!("open, {} a second", format::rate(*arrivals_per_second)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::{said, said_with};
@@ -296,13 +245,5 @@ mod tests {
         unchecked.verified.clear();
         let run = Run { capsule: Some(unchecked), ..testing::run("a", []) };
         assert_eq!(said(&NOT_VERIFIED, &[run])[0].0, Severity::Warning);
-    }
-
-    #[test]
-    fn runs_of_one_role_under_different_loads_do_not_repeat_one_another() {
-        let open = Run { load: Some(Load::Open { arrivals_per_second: 37.0 }), ..testing::run("b", []) };
-        let sentences = said(&MIXED_EXPERIMENTS, &[testing::run("a", []), open.clone()]);
-        assert!(sentences[0].1.contains("closed, 10 users and open, 37.00 a second"), "{sentences:?}");
-        assert_eq!(said(&MIXED_EXPERIMENTS, &[open.clone(), open]), []);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::analysis::Aspect;
 use crate::report::build::target_in_words;
 use crate::report::document::{Block, Table};
 use crate::report::facts::Facts;
@@ -17,19 +18,25 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
         let value = if values.is_empty() { NOT_RECORDED.to_owned() } else { values.join("; ") };
         table.push(vec![name.to_owned(), value]);
     };
-    let distinct =
-        |of: &dyn Fn(&Capsule) -> Option<String>| -> Vec<String> { facts.distinct(of).into_iter().collect() };
+    // Where runs differ, each value stands with the runs that have it.
+    let distinct = |of: &dyn Fn(&Run) -> Option<String>| -> Vec<String> { labelled(facts, of) };
+    let of_capsule = |of: &dyn Fn(&Capsule) -> Option<String>| -> Vec<String> {
+        labelled(facts, &|run: &Run| run.capsule.as_ref().and_then(of))
+    };
 
-    row("Question", distinct(&|capsule| text_of(&capsule.scenario_definition, "question")));
-    row("Scenario", distinct(&|capsule| Some(scenario(capsule))));
-    row("Load", loads(facts));
-    row("Target", distinct(&|capsule| Some(target_in_words(capsule))));
-    row("Stack", distinct(&stack));
-    row("Users in the database", distinct(&|capsule| Some(dataset(capsule))));
-    row("Driver", distinct(&|capsule| Some(format!("{} {}", capsule.driver.name, capsule.driver.version))));
-    row("Machine", distinct(&|capsule| Some(machine(capsule))));
-    row("Datum", distinct(&|capsule| Some(capsule.datum.clone())));
-    row("Verified before the load", distinct(&verified));
+    row("Question", of_capsule(&|capsule| text_of(&capsule.scenario_definition, "question")));
+    row("Scenario", of_capsule(&|capsule| Some(scenario(capsule))));
+    row("Load", distinct(&load));
+    row("Target", of_capsule(&|capsule| Some(target_in_words(capsule))));
+    row("Stack", of_capsule(&stack));
+    let condition = |aspect: Aspect| distinct(&|run: &Run| aspect.of(run).map(|condition| condition.to_string()));
+    row("Identity provider", condition(Aspect::IdentityProvider));
+    row("Settings other than default", condition(Aspect::Settings));
+    row("Users in the database", of_capsule(&|capsule| Some(dataset(capsule))));
+    row("Driver", of_capsule(&|capsule| Some(format!("{} {}", capsule.driver.name, capsule.driver.version))));
+    row("Machine", of_capsule(&|capsule| Some(machine(capsule))));
+    row("Datum", of_capsule(&|capsule| Some(capsule.datum.clone())));
+    row("Verified before the load", of_capsule(&verified));
 
     let mut blocks = vec![Block::Text(summary(facts)), Block::Table(table)];
     if let Some(reference) = facts.reference {
@@ -65,14 +72,22 @@ fn text_of(definition: &Value, field: &str) -> Option<String> {
     definition.get(field)?.as_str().map(str::to_owned)
 }
 
-fn loads(facts: &Facts<'_>) -> Vec<String> {
-    let mut loads: Vec<String> = Vec::new();
-    for load in facts.runs.iter().filter_map(load) {
-        if !loads.contains(&load) {
-            loads.push(load);
+/// Different values, each with the names of its runs where there are several.
+fn labelled(facts: &Facts<'_>, of: &dyn Fn(&Run) -> Option<String>) -> Vec<String> {
+    let mut values: Vec<String> = Vec::new();
+    for value in facts.runs.iter().filter_map(of) {
+        if !values.contains(&value) {
+            values.push(value);
         }
     }
-    loads
+    if let [_] = values[..] {
+        return values;
+    }
+    let with_names = |value: String| {
+        let names = facts.names_of(|run| of(run).as_ref() == Some(&value)).unwrap_or_default();
+        format!("{names}: {value}")
+    };
+    values.into_iter().map(with_names).collect()
 }
 
 /// The load model in words.
@@ -95,9 +110,7 @@ fn load(run: &Run) -> Option<String> {
 
 fn stack(capsule: &Capsule) -> Option<String> {
     let stack = capsule.target.stack.as_ref()?;
-    let settings: Vec<String> = stack.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let settings = if settings.is_empty() { String::new() } else { format!(", {}", settings.join(", ")) };
-    Some(format!("own stack on this machine, PostgreSQL {}{settings}", stack.postgres))
+    Some(format!("own stack on this machine, PostgreSQL {}", stack.postgres))
 }
 
 fn dataset(capsule: &Capsule) -> String {
@@ -125,4 +138,26 @@ fn verified(capsule: &Capsule) -> Option<String> {
     let right = capsule.verified.values().filter(|outcome| *outcome == "ok").count();
     let names: Vec<String> = capsule.verified.keys().cloned().collect();
     Some(format!("{right} of {} checks passed: {}", capsule.verified.len(), names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Options;
+    use crate::report::testing::{capsule, run};
+
+    #[test]
+    fn values_that_differ_stand_with_the_runs_that_have_them() {
+        let with = |label: &str, provider: &str| {
+            let mut capsule = capsule(10);
+            let settings = &mut capsule.target.stack.as_mut().expect("a stack").settings;
+            settings.insert("AUTH_IDENTITY_PROVIDER".into(), provider.into());
+            Run { capsule: Some(capsule), ..run(label, []) }
+        };
+        let (runs, options) = ([with("a", "local"), with("b", "cognito"), with("c", "local")], Options::default());
+        let Block::Table(table) = blocks(&Facts::new(&runs, &options)).remove(1) else { panic!("no table") };
+        let row = |name: &str| table.rows.iter().find(|row| row[0] == name).unwrap()[1].clone();
+        assert_eq!(row("Identity provider"), "a and c: own accounts; b: Cognito double (answers at once, no quotas)");
+        assert_eq!(row("Stack"), "own stack on this machine, PostgreSQL 15", "what all share needs no names");
+    }
 }

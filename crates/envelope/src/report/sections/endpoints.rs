@@ -14,7 +14,7 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
             blocks.push(Block::Text(format!("The endpoints of {} are {NOT_RECORDED}.", group.title)));
             continue;
         }
-        let reference = facts.reference.filter(|_| group.steady);
+        let reference = facts.reference.filter(|_| group.counts);
         blocks.push(Block::Table(table(group, reference)));
         let latencies: Vec<_> = group
             .endpoints()

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use time::format_description::well_known::Rfc3339;
 
+use crate::analysis::Aspect;
 use crate::report::document::{Block, Table};
 use crate::report::facts::{Facts, offered_rate};
 use crate::report::format::{self, NOT_RECORDED};
 use crate::report::group::tasks_in_words;
-use crate::result::{Capsule, Completion, Load, StackFacts};
+use crate::result::{Capsule, Completion, Load, PhaseKind, StackFacts};
 use crate::run::{Run, SourceKind, Window, WindowRule};
 
 /// With more runs than this a row is a run; with fewer, a column is, which reads better.
@@ -21,16 +22,23 @@ pub(super) fn blocks(facts: &Facts<'_>) -> Vec<Block> {
     let attributes: Vec<(&str, Attribute)> = vec![
         ("Role", |run| run.role.clone()),
         ("Source", |run| Some(kind_in_words(run.source.kind).to_owned())),
-        ("Label", |run| Some(run.label.clone())),
+        ("Label", |run| run.capsule.as_ref().map(|capsule| capsule.label().unwrap_or("none given").to_owned())),
+        ("Result", |run| Some(run.label.clone())),
         ("Scenario", |run| run.capsule.as_ref().map(|capsule| capsule.scenario.clone())),
         ("Started (UTC)", |run| started(run.capsule.as_ref()?)),
         ("Ended", |run| Some(completion(run.capsule.as_ref()?).to_owned())),
+        ("Target", |run| in_words(Aspect::Target, run)),
+        ("Identity provider", |run| in_words(Aspect::IdentityProvider, run)),
+        ("Settings other than default", |run| in_words(Aspect::Settings, run)),
         ("Tasks", tasks),
         ("Pool, min/max per task", |run| by_service(&stack(run)?.pools, |pool| format!("{}/{}", pool.min, pool.max))),
         ("CPU quota per task", |run| quota(run.capsule.as_ref()?)),
         ("Virtual users", vus),
         ("Arrivals a second", arrivals),
         ("Think time, mean", think_time),
+        ("Ramp", |run| phase(run, PhaseKind::Ramp)),
+        ("Warm-up", |run| phase(run, PhaseKind::WarmUp)),
+        ("Measured phase", |run| phase(run, PhaseKind::Measure)),
         ("Measured", |run| run.seconds.map(format::seconds)),
         ("Steady state", |run| run.window.as_ref().map(window)),
         ("Requests", |run| Some(format::count(run.requests))),
@@ -89,6 +97,18 @@ const fn completion(capsule: &Capsule) -> &'static str {
         Completion::Interrupted => "early, by the operator",
         Completion::Failed => "broken",
     }
+}
+
+/// A condition as groups are told apart by it.
+fn in_words(aspect: Aspect, run: &Run) -> Option<String> {
+    aspect.of(run).map(|condition| condition.to_string())
+}
+
+/// How long the phases of a kind were, as they were run.
+fn phase(run: &Run, kind: PhaseKind) -> Option<String> {
+    let phases = run.capsule.as_ref()?.phases.iter().filter(|phase| phase.kind == kind);
+    let seconds: u32 = phases.map(|phase| phase.until_second.saturating_sub(phase.from_second)).sum();
+    Some(if seconds == 0 { "none".to_owned() } else { format::seconds(f64::from(seconds)) })
 }
 
 fn stack(run: &Run) -> Option<&StackFacts> {
@@ -196,6 +216,27 @@ mod tests {
         assert_eq!(row("Started (UTC)"), ["2026-11-30 21:00:00", NOT_RECORDED]);
         assert_eq!(row("Identities"), ["10", NOT_RECORDED]);
         assert_eq!(row("Think time, mean"), ["none", "0.820 s"]);
+        assert_eq!(row("Identity provider"), ["own accounts", NOT_RECORDED]);
+        assert_eq!(row("Settings other than default"), ["AUTH_THROTTLE=off", NOT_RECORDED]);
+        assert_eq!(
+            [row("Ramp"), row("Warm-up"), row("Measured phase")].map(|row| row[0].clone()),
+            ["none", "none", "60.0 s"]
+        );
+    }
+
+    #[test]
+    fn the_label_is_the_runs_and_the_result_is_the_folders_name() {
+        let mut named = capsule(10);
+        named.id = "20261130T210000Z-baseline-mix-2-tuned".into();
+        let runs = [named, capsule(10)].map(|capsule| Run {
+            label: capsule.id.clone(),
+            capsule: Some(capsule),
+            ..run("a", [])
+        });
+        let table = table(&runs);
+        let row = |name: &str| table.rows.iter().find(|row| row[0] == name).unwrap()[1..].to_vec();
+        assert_eq!(row("Label"), ["2-tuned", "none given"]);
+        assert_eq!(row("Result"), ["20261130T210000Z-baseline-mix-2-tuned", "20261130T210000Z-baseline-mix"]);
     }
 
     #[test]

@@ -60,8 +60,14 @@ fn statistics(facts: &Facts<'_>) -> Table {
         table.push(cells);
     };
     let of_all = |of: fn(&Run) -> Option<f64>| Sample::of(&facts.runs.iter().filter_map(of).collect::<Vec<_>>());
-    row("all runs".to_owned(), of_all(|run| run.throughput), of_all(Run::goodput).map(|sample| sample.mean));
-    for group in &facts.groups {
+    if facts.are_of_one_experiment() {
+        let goodput = of_all(Run::goodput).map(|sample| sample.mean);
+        row("all runs".to_owned(), of_all(|run| run.throughput), goodput);
+    }
+    // One group without a role is all runs.
+    let named =
+        facts.groups.iter().filter(|_| facts.groups.len() > 1 || facts.runs.iter().any(|run| run.role.is_some()));
+    for group in named {
         row(group.name.clone(), group.throughput(), group.goodput().map(|sample| sample.mean));
     }
     if let Some(reference) = facts.reference {
@@ -129,6 +135,20 @@ mod tests {
         assert_eq!(table.rows[3][0], "Reference: all runs");
         assert_eq!(table.rows[3][1..], expected[1..]);
         assert_eq!(table.rows[5][..3], ["Reference: 2 tasks per service", "3", "222.04"]);
+    }
+
+    #[test]
+    fn runs_of_different_experiments_have_no_statistics_together() {
+        let mut runs = phase_4();
+        runs[4].load = Some(crate::result::Load::Open { arrivals_per_second: 100.0 });
+        let names: Vec<String> =
+            statistics(&Facts::new(&runs, &Options::default())).rows.into_iter().map(|mut row| row.remove(0)).collect();
+        let expected = [
+            "exploratory",
+            "steady state, 200 virtual users who think for 0.82 s",
+            "steady state, 100 arrivals a second",
+        ];
+        assert_eq!(names, expected);
     }
 
     #[test]
