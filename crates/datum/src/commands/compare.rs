@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use envelope::analysis::{
-    Comparison, ErrorVerdict, MetricComparison, NoiseFloor, Quantity, Verdict, compare, noise_floor,
+    Compared, Comparison, ErrorVerdict, MetricComparison, NoiseFloor, Quantity, Undecidable, Verdict, compare,
+    noise_floor,
 };
 use envelope::report::format;
-use envelope::result::Load;
 use envelope::run::Run;
-use envelope::statistics::{ErrorRate, Interval};
+use envelope::statistics::{ErrorRate, Interval, Support};
 
 use super::{failed, results};
 use crate::cli::CompareArgs;
@@ -26,13 +26,17 @@ pub(super) fn run(args: &CompareArgs) -> ExitCode {
         Ok(all) => all,
         Err(error) => return failed(error),
     };
-    for difference in differences(&a, &b) {
-        say(format_args!("warning: {difference}"));
-    }
     let comparison = compare(&a, &b, noise.as_ref());
     if comparison.metrics.is_empty() {
         return failed("the two groups have no figure in common that every run of them knows");
     }
+    for line in conditions(&comparison.compared) {
+        say(line);
+    }
+    if is_on_both_sides(&a, &b) {
+        say("CAVEAT        a result stands on both sides");
+    }
+    say("");
     say(table(&comparison));
     say("");
     say(errors(&comparison));
@@ -45,39 +49,47 @@ pub(super) fn run(args: &CompareArgs) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What makes the two groups different experiments: then a difference in the figures is none between systems.
-fn differences(a: &[Run], b: &[Run]) -> Vec<String> {
-    type Fact = (&'static str, fn(&Run) -> Option<String>);
-    let facts: [Fact; 3] = [
-        ("scenario", |run| run.capsule.as_ref().map(|capsule| capsule.scenario.clone())),
-        ("load", |run| run.load.as_ref().map(load)),
-        ("driver", |run| run.capsule.as_ref().map(|capsule| capsule.driver.name.clone())),
-    ];
-    let mut found = Vec::new();
-    for (name, of) in facts {
-        let values = |runs: &[Run]| runs.iter().filter_map(of).collect::<BTreeSet<_>>();
-        let (in_a, in_b) = (values(a), values(b));
-        if !in_a.is_empty() && !in_b.is_empty() && in_a != in_b {
-            let listed = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(", ");
-            found.push(format!("A and B differ in their {name}: {} against {}", listed(in_a), listed(in_b)));
+/// Behind a verdict that is of no single condition.
+const CONFOUNDED: char = '*';
+
+/// What is compared, and whatever makes it less than that, before the figures.
+fn conditions(compared: &Compared) -> Vec<String> {
+    let mut lines = vec![match &compared.subject {
+        Some(subject) => format!("compared      {subject}"),
+        None if compared.is_confounded() => {
+            format!("compared      no one thing: A and B differ in {} conditions at once", compared.beside.len())
+        }
+        None => "compared      runs of equal conditions, as far as is recorded".to_owned(),
+    }];
+    let also = if compared.subject.is_some() { "also differs" } else { "differs" };
+    lines.extend(compared.beside.iter().map(|difference| format!("CAVEAT        {also}: {difference}")));
+    if compared.is_confounded() {
+        lines.push(format!(
+            "CAVEAT        verdicts marked {CONFOUNDED} cannot be put down to any one condition: repeat with one difference"
+        ));
+    }
+    for (side, within) in [("A", &compared.within_a), ("B", &compared.within_b)] {
+        if !within.is_empty() {
+            let within: Vec<String> = within.iter().map(ToString::to_string).collect();
+            lines.push(format!(
+                "CAVEAT        {side} holds runs of different conditions ({}): its figures are of no one system, and there is no \
+                 verdict",
+                within.join("; ")
+            ));
         }
     }
+    if !compared.unknown.is_empty() {
+        let unknown: Vec<String> = compared.unknown.iter().map(ToString::to_string).collect();
+        lines.push(format!("CAVEAT        recorded on one side only, so that it may differ: {}", unknown.join(", ")));
+    }
+    lines
+}
+
+fn is_on_both_sides(a: &[Run], b: &[Run]) -> bool {
     let ids = |runs: &[Run]| {
         runs.iter().filter_map(|run| run.source.path.as_ref()?.canonicalize().ok()).collect::<BTreeSet<_>>()
     };
-    if ids(a).intersection(&ids(b)).next().is_some() {
-        found.push("a result stands on both sides".to_owned());
-    }
-    found
-}
-
-fn load(load: &Load) -> String {
-    match load {
-        Load::Closed { vus, think_time_mean_seconds } => {
-            format!("{vus} virtual users who think for {think_time_mean_seconds} s")
-        }
-        Load::Open { arrivals_per_second } => format!("{arrivals_per_second} arrivals a second"),
-    }
+    ids(a).intersection(&ids(b)).next().is_some()
 }
 
 /// The noise floor of identical runs, or of a file that holds one.
@@ -107,7 +119,7 @@ fn table(comparison: &Comparison) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(COLUMNS);
     for metric in &comparison.metrics {
-        table.add_row(row(metric));
+        table.add_row(row(metric, comparison.compared.is_confounded()));
     }
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
@@ -118,29 +130,43 @@ fn table(comparison: &Comparison) -> String {
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-fn row(metric: &MetricComparison) -> [String; 8] {
-    let figure = |value: f64| match metric.metric.quantity {
-        Quantity::Throughput => format!("{}/s", format::rate(value)),
-        _ => format::ms(value),
+fn row(metric: &MetricComparison, confounded: bool) -> [String; 8] {
+    let figure = |value: f64, support: Support| match (metric.metric.quantity, support) {
+        (_, Support::None) => format::TOO_FEW.to_owned(),
+        (Quantity::Throughput, _) => format!("{}/s", format::rate(value)),
+        (_, Support::Rough) => format!("{}{}", format::ROUGHLY, format::ms(value)),
+        (_, Support::Good) => format::ms(value),
     };
     let share = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), format::percent);
     let interval =
         |Interval { low, high, .. }: Interval| format!("{} to {}", format::change(low), format::change(high));
+    let (of_a, of_b) = metric.support;
+    // From a figure that there is none of, nothing differs by anything.
+    let is_known = of_a != Support::None && of_b != Support::None;
+    let marked = |verdict: &str| if confounded { format!("{verdict} {CONFOUNDED}") } else { verdict.to_owned() };
     [
         metric.metric.to_string(),
-        figure(metric.a),
-        figure(metric.b),
-        format::change(metric.difference),
-        metric.interval.map_or_else(|| "-".to_owned(), interval),
+        figure(metric.a, of_a),
+        figure(metric.b, of_b),
+        if is_known { format::change(metric.difference) } else { "-".to_owned() },
+        metric.interval.filter(|_| is_known).map_or_else(|| "-".to_owned(), interval),
         share(metric.noise),
         share(metric.minimum_detectable),
         match metric.verdict {
-            Verdict::Faster => "faster",
-            Verdict::Slower => "slower",
-            Verdict::NotDistinguishable => "not distinguishable",
-        }
-        .to_owned(),
+            Verdict::Faster => marked("faster"),
+            Verdict::Slower => marked("slower"),
+            Verdict::NotDistinguishable => "not distinguishable".to_owned(),
+            Verdict::NotDecidable(why) => format!("not decidable ({})", why_not(why)),
+        },
     ]
+}
+
+const fn why_not(why: Undecidable) -> &'static str {
+    match why {
+        Undecidable::SingleRun => "1 run",
+        Undecidable::FewRequests => "too few requests",
+        Undecidable::MixedRuns => "mixed runs",
+    }
 }
 
 fn errors(comparison: &Comparison) -> String {
@@ -156,8 +182,11 @@ fn errors(comparison: &Comparison) -> String {
         ErrorVerdict::Fewer => "fewer in B",
         ErrorVerdict::More => "more in B",
         ErrorVerdict::NotDistinguishable => "not distinguishable",
+        ErrorVerdict::NotDecidable => "not decidable (mixed runs)",
     };
-    format!("errors  A {}, B {}: {verdict}", of(&comparison.errors.a), of(&comparison.errors.b))
+    let is_said = matches!(comparison.errors.verdict, ErrorVerdict::Fewer | ErrorVerdict::More);
+    let mark = if comparison.compared.is_confounded() && is_said { format!(" {CONFOUNDED}") } else { String::new() };
+    format!("errors  A {}, B {}: {verdict}{mark}", of(&comparison.errors.a), of(&comparison.errors.b))
 }
 
 /// What the columns mean, and what is missing to know more.
@@ -183,7 +212,7 @@ fn explanation(comparison: &Comparison, noise: Option<&NoiseFloor>) -> Vec<Strin
 
 #[cfg(test)]
 mod tests {
-    use envelope::analysis::{ErrorComparison, Metric};
+    use envelope::analysis::{Aspect, Difference, ErrorComparison, Metric};
 
     use super::*;
 
@@ -192,10 +221,12 @@ mod tests {
         Comparison {
             a_runs: 3,
             b_runs: 3,
+            compared: Compared::default(),
             metrics: vec![MetricComparison {
                 metric: Metric { endpoint: None, quantity: Quantity::Throughput },
                 a: 190.0,
                 b: 222.0,
+                support: (Support::Good, Support::Good),
                 difference: 0.168,
                 interval: Some(Interval { low: 0.16, high: 0.17, confidence: 0.95 }),
                 noise: None,
@@ -218,6 +249,44 @@ mod tests {
             errors(&comparison()),
             "errors  A 0 of 1,000 (below 0.30 %), B 0 of 1,000 (below 0.30 %): not distinguishable"
         );
+    }
+
+    fn verdict(comparison: &Comparison) -> String {
+        let text = table(comparison);
+        let line = text.lines().nth(1).expect("a row");
+        line.rsplit("  ").next().expect("a cell").to_owned()
+    }
+
+    #[test]
+    fn what_is_compared_stands_before_the_figures_and_what_differs_beside_it_is_a_caveat() {
+        let of = |aspect, a: &str, b: &str| Difference { aspect, values: vec![a.into(), b.into()] };
+        assert_eq!(conditions(&Compared::default()), ["compared      runs of equal conditions, as far as is recorded"]);
+        let provider = of(Aspect::IdentityProvider, "own accounts", "Cognito double");
+        let one = Compared { subject: Some(provider), ..Compared::default() };
+        assert_eq!(conditions(&one), ["compared      identity provider: own accounts against Cognito double"]);
+        let two = Compared { beside: vec![of(Aspect::Duration, "measured 60 s", "measured 30 s")], ..one };
+        let lines = conditions(&two);
+        assert_eq!(lines[1], "CAVEAT        also differs: measured time: measured 60 s against measured 30 s");
+        assert!(lines[2].contains("marked *"), "{lines:?}");
+        assert_eq!(verdict(&Comparison { compared: two, ..comparison() }), "faster *");
+        let mixed = Compared { within_b: vec![of(Aspect::Tasks, "1", "2")], ..Compared::default() };
+        assert!(conditions(&mixed)[1].starts_with("CAVEAT        B holds runs of different conditions (tasks: 1"));
+    }
+
+    #[test]
+    fn what_cannot_be_decided_has_no_verdict_and_its_reason() {
+        let with = |quantity, support, why| {
+            let mut comparison = comparison();
+            let metric = &mut comparison.metrics[0];
+            (metric.metric.quantity, metric.support) = (quantity, support);
+            metric.verdict = Verdict::NotDecidable(why);
+            table(&comparison).lines().nth(1).expect("a row").to_owned()
+        };
+        let single = with(Quantity::Throughput, (Support::Good, Support::Good), Undecidable::SingleRun);
+        assert!(single.ends_with("not decidable (1 run)"), "{single}");
+        let few = with(Quantity::P99, (Support::Rough, Support::None), Undecidable::FewRequests);
+        assert!(few.contains("≈190 ms") && few.contains("too few  "), "{few}");
+        assert!(!few.contains("+17 %") && few.ends_with("not decidable (too few requests)"), "{few}");
     }
 
     #[test]

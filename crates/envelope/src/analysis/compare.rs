@@ -1,12 +1,13 @@
 //! Whether one group of runs is faster than another.
 
+use super::compared::Compared;
 use super::noise_floor::{NoiseFloor, metrics};
 use super::owner::is_mostly_broken;
 use super::pooled::{Metric, Pooled};
 use crate::run::Run;
 use crate::statistics::{
-    CONFIDENCE, DEFAULT_POWER, ErrorRate, Interval, Resampling, Sample, exact_interval, minimum_detectable_difference,
-    noise_of_difference, pooled_deviation,
+    CONFIDENCE, DEFAULT_POWER, ErrorRate, Interval, Resampling, Sample, Support, exact_interval,
+    minimum_detectable_difference, noise_of_difference, pooled_deviation,
 };
 
 /// What comparing two groups of runs gave.
@@ -16,6 +17,8 @@ pub struct Comparison {
     pub a_runs: usize,
     /// Runs in the second.
     pub b_runs: usize,
+    /// In what the groups differ, and so what a difference in the figures may be put down to.
+    pub compared: Compared,
     /// Throughput and latencies, of all together and then by endpoint; only what every run has.
     pub metrics: Vec<MetricComparison>,
     /// Errors of all together.
@@ -33,6 +36,8 @@ pub struct MetricComparison {
     pub a: f64,
     /// The second group's.
     pub b: f64,
+    /// How well the requests of either group support the figure; a mean and a throughput are always well supported.
+    pub support: (Support, Support),
     /// (b − a) / a.
     pub difference: f64,
     /// Interval of the relative difference by resampling runs; `None` with fewer than two runs in either group.
@@ -53,8 +58,21 @@ pub enum Verdict {
     Faster,
     /// Less throughput, or more latency.
     Slower,
-    /// The difference is within the noise, or there are too few runs to know.
+    /// The difference is within the noise.
     NotDistinguishable,
+    /// Nobody can know from these runs.
+    NotDecidable(Undecidable),
+}
+
+/// Why nothing is said of a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undecidable {
+    /// A group is a single run, and no noise floor is given: what identical runs differ by is not known.
+    SingleRun,
+    /// A percentile with fewer than [`crate::statistics::SAMPLES_BEYOND`] requests beyond it.
+    FewRequests,
+    /// A group holds runs of different conditions: its figures are of no system.
+    MixedRuns,
 }
 
 /// The errors of both groups.
@@ -77,6 +95,8 @@ pub enum ErrorVerdict {
     More,
     /// The intervals overlap.
     NotDistinguishable,
+    /// A group holds runs of different conditions.
+    NotDecidable,
 }
 
 /// Compares `b` with `a`. A metric is faster or slower only if the bootstrap interval of its difference excludes zero *and*
@@ -90,17 +110,25 @@ pub fn compare(a: &[Run], b: &[Run], noise: Option<&NoiseFloor>) -> Comparison {
 /// [`compare`] with given resampling.
 #[must_use]
 pub fn compare_with(a: &[Run], b: &[Run], noise: Option<&NoiseFloor>, resampling: Resampling) -> Comparison {
-    let metrics = metrics(a.iter().chain(b))
+    let compared = Compared::of(a, b);
+    let mut metrics: Vec<MetricComparison> = metrics(a.iter().chain(b))
         .into_iter()
         .filter_map(|metric| compare_metric(metric, a, b, noise, resampling))
         .collect();
+    let mut errors = compare_errors(a, b);
+    if compared.is_mixed() {
+        for metric in &mut metrics {
+            metric.verdict = Verdict::NotDecidable(Undecidable::MixedRuns);
+        }
+        errors.verdict = ErrorVerdict::NotDecidable;
+    }
     let void = a
         .iter()
         .chain(b)
         .filter(|run| !run.void.is_empty() || is_mostly_broken(run))
         .map(|run| run.label.clone())
         .collect();
-    Comparison { a_runs: a.len(), b_runs: b.len(), metrics, errors: compare_errors(a, b), void }
+    Comparison { a_runs: a.len(), b_runs: b.len(), compared, metrics, errors, void }
 }
 
 fn compare_metric(
@@ -131,15 +159,23 @@ fn compare_metric(
         None => given.is_some(),
     };
     let beyond_noise = noise.is_some_and(|noise| difference.abs() > noise);
-    let verdict = match (excludes_zero && beyond_noise, (difference > 0.0) == metric.quantity.more_is_faster()) {
-        (false, _) => Verdict::NotDistinguishable,
-        (true, true) => Verdict::Faster,
-        (true, false) => Verdict::Slower,
+    let support = (metric.support(a), metric.support(b));
+    let verdict = if support != (Support::Good, Support::Good) {
+        Verdict::NotDecidable(Undecidable::FewRequests)
+    } else if interval.is_none() && given.is_none() {
+        Verdict::NotDecidable(Undecidable::SingleRun)
+    } else {
+        match (excludes_zero && beyond_noise, (difference > 0.0) == metric.quantity.more_is_faster()) {
+            (false, _) => Verdict::NotDistinguishable,
+            (true, true) => Verdict::Faster,
+            (true, false) => Verdict::Slower,
+        }
     };
     Some(MetricComparison {
         metric,
         a: figure_a,
         b: figure_b,
+        support,
         difference,
         interval,
         noise,
@@ -223,7 +259,8 @@ mod tests {
     #[test]
     fn single_runs_need_a_noise_floor() {
         let (a, b) = (throughputs(&[100.0]), throughputs(&[150.0]));
-        assert_eq!(verdict(&compare(&a, &b, None), Quantity::Throughput), Verdict::NotDistinguishable);
+        let alone = Verdict::NotDecidable(Undecidable::SingleRun);
+        assert_eq!(verdict(&compare(&a, &b, None), Quantity::Throughput), alone);
         let floor = noise_floor(&throughputs(&[99.0, 100.0, 101.0])).unwrap();
         assert_eq!(verdict(&compare(&a, &b, Some(&floor)), Quantity::Throughput), Verdict::Faster);
     }
@@ -237,6 +274,30 @@ mod tests {
         let p95 = comparison.metrics.iter().find(|found| found.metric.quantity == Quantity::P95).unwrap();
         assert_eq!(p95.verdict, Verdict::Slower);
         assert!((p95.a - 10.95).abs() < 0.03 && (p95.b - 20.95).abs() < 0.03, "{p95:?}");
+    }
+
+    #[test]
+    fn a_percentile_of_few_requests_decides_nothing_however_far_it_lies() {
+        let of = |base: u64, requests: u64| -> Vec<Run> {
+            (0..3).map(|_| recorded(100.0, (0..requests).map(move |step| base + step))).collect()
+        };
+        let p99 = |requests| {
+            let comparison = compare(&of(1_000, requests), &of(900_000, requests), None);
+            let found = comparison.metrics.iter().find(|found| found.metric.quantity == Quantity::P99).unwrap();
+            (found.verdict, found.support.0)
+        };
+        assert_eq!(p99(400), (Verdict::Slower, Support::Good), "1,200 in all");
+        assert_eq!(p99(100), (Verdict::NotDecidable(Undecidable::FewRequests), Support::Rough));
+        assert_eq!(p99(20), (Verdict::NotDecidable(Undecidable::FewRequests), Support::None));
+    }
+
+    #[test]
+    fn a_group_of_different_runs_is_compared_with_nothing() {
+        let mut mixed = throughputs(&[100.0, 101.0, 99.0]);
+        mixed[2].load = Some(crate::result::Load::Open { arrivals_per_second: 9.0 });
+        let comparison = compare(&mixed, &throughputs(&[120.0, 121.0, 119.0]), None);
+        assert_eq!(verdict(&comparison, Quantity::Throughput), Verdict::NotDecidable(Undecidable::MixedRuns));
+        assert_eq!(comparison.errors.verdict, ErrorVerdict::NotDecidable);
     }
 
     #[test]

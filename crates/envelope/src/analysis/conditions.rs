@@ -162,6 +162,11 @@ impl Condition {
         let text = text.into();
         Self { key: text.clone(), shown: text }
     }
+
+    /// Whether it says less than `other` and nothing else.
+    pub(super) fn is_part_of(&self, other: &Self) -> bool {
+        other.key.strip_prefix(&self.key).is_some_and(|more| more.starts_with(' '))
+    }
 }
 
 impl fmt::Display for Condition {

@@ -4,6 +4,7 @@
 
 mod capacity;
 mod compare;
+mod compared;
 mod conditions;
 mod error_table;
 mod groups;
@@ -19,7 +20,10 @@ pub use capacity::{
     Capacity, CapacityOutcome, CapacitySearch, CapacitySettings, OPERATING_PERCENTS, OperatingPoint, Purpose, Step,
     Trial, TrialOutcome, judge_trial,
 };
-pub use compare::{Comparison, ErrorComparison, ErrorVerdict, MetricComparison, Verdict, compare, compare_with};
+pub use compare::{
+    Comparison, ErrorComparison, ErrorVerdict, MetricComparison, Undecidable, Verdict, compare, compare_with,
+};
+pub use compared::Compared;
 pub use conditions::{Aspect, Condition, Difference, differences};
 pub use error_table::{CauseRow, ErrorTable, OwnerRow, error_table};
 pub use groups::{EXPLORATORY, Group, STEADY_STATE, groups, groups_by};

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::run::{LatencySummary, Run};
-use crate::statistics::Sample;
+use crate::statistics::{Sample, Support, support};
 
 /// Something that can be compared between groups of runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -98,6 +98,15 @@ impl Metric {
             }
             _ => self.quantity.of(self.latency(run)?),
         }
+    }
+
+    /// How well the requests of a group support it. Where histograms are merged all of them do; elsewhere those of one run.
+    pub(super) fn support(&self, runs: &[Run]) -> Support {
+        let Some(percent) = self.quantity.percent() else { return Support::Good };
+        let latencies: Vec<&LatencySummary> = runs.iter().filter_map(|run| self.latency(run)).collect();
+        let merged = latencies.iter().all(|latency| latency.histogram.is_some());
+        let counts = latencies.iter().map(|latency| latency.count);
+        support(percent, if merged { counts.sum() } else { counts.min().unwrap_or(0) })
     }
 
     fn latency<'a>(&self, run: &'a Run) -> Option<&'a LatencySummary> {
