@@ -1,5 +1,6 @@
 //! What every call has in common: admission, attempts, deadlines, counting.
 
+use std::error::Error;
 use std::future::Future;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ impl Cognito {
     ) -> Result<T, CognitoError>
     where
         F: Future<Output = Result<T, SdkError<E>>>,
-        E: ProvideErrorMetadata,
+        E: ProvideErrorMetadata + Error + 'static,
     {
         let outcome = self.admitted(operation, user, attempt).await;
         let result = outcome.as_ref().map_or_else(CognitoError::label, |_| "ok");
@@ -50,7 +51,7 @@ impl Cognito {
     ) -> Result<T, CognitoError>
     where
         F: Future<Output = Result<T, SdkError<E>>>,
-        E: ProvideErrorMetadata,
+        E: ProvideErrorMetadata + Error + 'static,
     {
         let permit = stages::timed(Stage::Admission, self.0.admission.enter(operation, user)).await?;
         let deadline = Instant::now() + self.0.operation_timeout;
@@ -68,7 +69,7 @@ impl Cognito {
     async fn attempts<T, E, F>(&self, operation: Operation, attempt: impl Fn() -> F) -> Result<T, CognitoError>
     where
         F: Future<Output = Result<T, SdkError<E>>>,
-        E: ProvideErrorMetadata,
+        E: ProvideErrorMetadata + Error + 'static,
     {
         let mut pause = FIRST_PAUSE;
         let mut left = if operation.is_repeatable() { self.0.max_attempts } else { 1 };

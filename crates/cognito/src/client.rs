@@ -14,6 +14,7 @@ use sdk::config::{Credentials, Region, SharedHttpClient, StalledStreamProtection
 use tokio::runtime::Handle;
 
 use crate::admission::Admission;
+use crate::answer_size::BoundedAnswers;
 use crate::config::{CognitoConfig, Confirmation, LoginConfig};
 use crate::retry_budget::RetryBudget;
 
@@ -79,6 +80,7 @@ fn builder(config: &CognitoConfig, http_client: SharedHttpClient) -> sdk::config
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new(config.region.clone()))
         .http_client(http_client)
+        .interceptor(BoundedAnswers)
         .retry_config(RetryConfig::disabled())
         .timeout_config(
             TimeoutConfig::builder()

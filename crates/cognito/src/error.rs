@@ -3,12 +3,14 @@
 //! An answer is read by its code; where one code means several things, by the words that Cognito is known to use. The words
 //! themselves go no further.
 
+use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
 use aws_sdk_cognitoidentityprovider::error::{ProvideErrorMetadata, SdkError};
 use service_kit::problem::Problem;
 
+use crate::answer_size;
 use crate::challenge::Challenge;
 use crate::operation::Operation;
 
@@ -134,6 +136,8 @@ pub enum Trouble {
     Failing(u16),
     /// An answer that cannot be read, or that lacks what it must have.
     Unreadable,
+    /// An answer longer than any of Cognito's; the rest was not read.
+    TooLarge,
     /// Pool, client, credentials or a trigger are not set up for this call; only an operator can help.
     Misconfigured,
     /// A code that nobody has told us the meaning of.
@@ -147,6 +151,7 @@ impl fmt::Display for Trouble {
             Self::Timeout => write!(f, "timed out"),
             Self::Failing(status) => write!(f, "the provider fails with status {status}"),
             Self::Unreadable => write!(f, "the answer could not be read"),
+            Self::TooLarge => write!(f, "the answer is too large"),
             Self::Misconfigured => write!(f, "pool, client, credentials or trigger are not set up for this call"),
             Self::Unexpected(status) => write!(f, "an unknown error with status {status}"),
         }
@@ -187,6 +192,7 @@ impl CognitoError {
                 Trouble::Timeout => "timeout",
                 Trouble::Failing(_) => "failing",
                 Trouble::Unreadable => "unreadable",
+                Trouble::TooLarge => "too_large",
                 Trouble::Misconfigured => "misconfigured",
                 Trouble::Unexpected(_) => "unexpected",
             },
@@ -210,7 +216,10 @@ impl CognitoError {
     }
 
     /// The meaning of what the SDK gave.
-    pub(crate) fn of<E: ProvideErrorMetadata>(operation: Operation, error: &SdkError<E>) -> Self {
+    pub(crate) fn of<E>(operation: Operation, error: &SdkError<E>) -> Self
+    where
+        E: ProvideErrorMetadata + Error + 'static,
+    {
         let trouble = match error {
             SdkError::ServiceError(service) => {
                 let meta = service.err().meta();
@@ -220,6 +229,7 @@ impl CognitoError {
             SdkError::TimeoutError(_) => Trouble::Timeout,
             SdkError::DispatchFailure(failure) if failure.is_timeout() => Trouble::Timeout,
             SdkError::DispatchFailure(_) => Trouble::NoConnection,
+            SdkError::ResponseError(_) if answer_size::is_the_reason(error) => Trouble::TooLarge,
             // No JSON: a proxy's page, perhaps. Its status says enough.
             SdkError::ResponseError(answer) => match answer.raw().status().as_u16() {
                 429 | 500.. => return Self::read(operation, answer.raw().status().as_u16(), "", ""),

@@ -5,6 +5,7 @@
 //! provider says in words leaves this crate, not even into logs: its messages repeat parameters.
 
 mod admission;
+mod answer_size;
 mod call;
 mod challenge;
 mod client;
@@ -15,6 +16,7 @@ mod operation;
 mod operations;
 mod retry_budget;
 mod secret_hash;
+mod session_key;
 mod tokens;
 
 pub use challenge::Challenge;

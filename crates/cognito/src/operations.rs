@@ -10,6 +10,7 @@ use crate::config::LoginConfig;
 use crate::error::{CognitoError, Trouble};
 use crate::operation::Operation;
 use crate::secret_hash::secret_hash;
+use crate::session_key::session_key;
 use crate::tokens::Tokens;
 
 /// Calls in the name of our app client.
@@ -112,11 +113,12 @@ impl App {
     /// The next tokens of a session. `username` is the pool's own name of the user, not an alias: the secret's hash covers it.
     pub async fn refresh(&self, refresh_token: &str, username: &str) -> Result<Tokens, CognitoError> {
         let operation = Operation::Refresh;
+        let session = session_key(refresh_token);
         if self.login.rotation {
             let request = self.sdk().get_tokens_from_refresh_token().client_id(&self.login.client_id);
             let secret = self.login.client_secret.as_ref().map(|secret| secret.expose().to_owned());
             let request = request.refresh_token(refresh_token).set_client_secret(secret);
-            let output = self.cognito.call(operation, username, || request.clone().send()).await?;
+            let output = self.cognito.call(operation, &session, || request.clone().send()).await?;
             return tokens(operation, output.authentication_result, None);
         }
         let request = self.sdk().initiate_auth().client_id(&self.login.client_id);
@@ -125,16 +127,19 @@ impl App {
             Some(hash) => request.auth_parameters("SECRET_HASH", hash),
             None => request,
         };
-        let output = self.cognito.call(operation, username, || request.clone().send()).await?;
+        let output = self.cognito.call(operation, &session, || request.clone().send()).await?;
         tokens(operation, output.authentication_result, output.challenge_name)
     }
 
     /// `RevokeToken`: ends the session of a refresh token.
-    pub async fn revoke(&self, refresh_token: &str, username: &str) -> Result<(), CognitoError> {
+    pub async fn revoke(&self, refresh_token: &str) -> Result<(), CognitoError> {
         let secret = self.login.client_secret.as_ref().map(|secret| secret.expose().to_owned());
         let request = self.sdk().revoke_token().client_id(&self.login.client_id).token(refresh_token);
         let request = request.set_client_secret(secret);
-        self.cognito.call(Operation::RevokeToken, username, || request.clone().send()).await.map(drop)
+        self.cognito
+            .call(Operation::RevokeToken, &session_key(refresh_token), || request.clone().send())
+            .await
+            .map(drop)
     }
 
     /// `ChangePassword`, in the name of an access token. Sessions go on.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -40,6 +41,8 @@ pub enum CognitoAnswer {
     Html(u16),
     /// Nothing, ever.
     Silence,
+    /// A beginning that could be JSON, and no end.
+    Endless,
 }
 
 impl CognitoAnswer {
@@ -187,6 +190,11 @@ async fn call(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes
                 .into_response()
         }
         CognitoAnswer::Silence => std::future::pending().await,
+        CognitoAnswer::Endless => {
+            let spaces = Bytes::from(vec![b' '; 16 * 1024]);
+            let pieces = futures_util::stream::repeat_with(move || Ok::<_, std::convert::Infallible>(spaces.clone()));
+            Body::from_stream(pieces).into_response()
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The refresh token that we hand out: Cognito's own, and the pool's name of its user.
 //!
 //! A client with a secret proves it on every refresh with a hash over that name, and nobody but us would remember it; the email
-//! that the user logged in with is only an alias. The envelope needs no signature. Cognito's token inside is what grants anything,
-//! and whoever puts another name beside it gets a hash that does not fit, and 401.
+//! that the user logged in with is only an alias. The envelope needs no signature: Cognito's token inside is what grants anything,
+//! and the name is used for nothing but that hash.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -126,7 +126,7 @@ impl IdentityProvider for CognitoProvider {
 
     async fn logout(&self, refresh_token: Zeroizing<String>) -> Result<(), IdentityError> {
         let session = Envelope::open(&refresh_token).ok_or(IdentityError::InvalidRefreshToken)?;
-        self.app.revoke(&session.refresh_token, &session.username).await.map_err(answers::of_session)
+        self.app.revoke(&session.refresh_token).await.map_err(answers::of_session)
     }
 
     async fn confirm(&self, confirmation: AccountConfirmation) -> Result<(), IdentityError> {

@@ -64,6 +64,41 @@ async fn over_our_own_limit_cognito_is_not_asked() {
 }
 
 #[tokio::test]
+async fn a_session_counts_as_itself_whatever_name_it_is_given() {
+    let task = OnCognito::start_with(&[("COGNITO_LIMIT_PER_USER", "1"), ("COGNITO_ADMISSION_TIMEOUT_MS", "1")]).await;
+    task.stub.answer("InitiateAuth", task.tokens());
+    task.stub.answer("RevokeToken", CognitoAnswer::Ok(json!({})));
+    // Forgeries with Ada's name use up nothing of hers.
+    for forged in 0..20 {
+        task.refresh(&format!("dc_YWRh.forged{forged}")).await.assert_status(200);
+        task.logout(&format!("dc_YWRh.forged-too{forged}")).await.assert_status(204);
+    }
+    task.refresh("dc_YWRh.hers").await.assert_status(200);
+    // And one session gains nothing by other names. One a second may pass; twenty do not take twenty seconds.
+    let mut refreshed = Vec::new();
+    let mut ended = Vec::new();
+    for name in ["YQ", "Yg", "Yw", "ZA", "ZQ"].iter().cycle().take(20) {
+        refreshed.push(task.refresh(&format!("dc_{name}.one")).await);
+        ended.push(task.logout(&format!("dc_{name}.two")).await);
+    }
+    for replies in [refreshed, ended] {
+        let refused = replies.iter().find(|reply| reply.status == 429).expect("a limit of one a second");
+        refused.assert_problem(429, "identity_throttled");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_an_end_is_not_read_for_ever_nor_asked_for_again() {
+    let task = OnCognito::start().await;
+    task.stub.answer("InitiateAuth", CognitoAnswer::Endless);
+    task.login().await.assert_problem(503, "identity_unavailable");
+    assert_eq!(task.stub.calls().len(), 1);
+    let metrics = task.app.anonymous().get("/metrics").await;
+    let counted = "idp_calls_total{operation=\"log_in\",result=\"too_large\"} 1";
+    assert!(metrics.text().contains(counted), "{}", metrics.text());
+}
+
+#[tokio::test]
 async fn only_what_may_be_repeated_is_and_throttled_calls_never_are() {
     let task = OnCognito::start_with(&[("COGNITO_MAX_ATTEMPTS", "3")]).await;
     let failing =
