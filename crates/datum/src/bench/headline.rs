@@ -2,9 +2,10 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use envelope::report::document::{Standing, Verdict};
+use envelope::report::format::{ROUGHLY, TOO_FEW};
 use envelope::result::{Completion, PhaseKind, StackUse};
 use envelope::run::{LatencySummary, Run};
-use envelope::statistics::ErrorRate;
+use envelope::statistics::{ErrorRate, Support, support};
 
 use super::describe::percent;
 use super::error::BenchError;
@@ -98,9 +99,9 @@ pub(super) fn show_together(built: &Built) {
             run.role.clone().unwrap_or_default(),
             run.tasks_per_service.map_or_else(|| "-".to_owned(), |tasks| tasks.to_string()),
             run.throughput.map_or_else(|| "-".to_owned(), |throughput| format!("{throughput:.2}")),
-            ms(run.overall.p50),
-            ms(run.overall.p95),
-            ms(run.overall.p99),
+            percentile(&run.overall, 50.0),
+            percentile(&run.overall, 95.0),
+            percentile(&run.overall, 99.0),
             failed(run).to_string(),
         ]
     });
@@ -133,9 +134,9 @@ fn figures(run: &Run) -> String {
             name.to_owned(),
             requests.to_string(),
             rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.2}")),
-            ms(latency.p50),
-            ms(latency.p95),
-            ms(latency.p99),
+            percentile(latency, 50.0),
+            percentile(latency, 95.0),
+            percentile(latency, 99.0),
             ms(latency.max),
             failed.to_string(),
         ]
@@ -171,6 +172,16 @@ fn errors(run: &Run) -> String {
 
 fn ms(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), millis)
+}
+
+/// A percentile, marked as in the report where few requests lie beyond it.
+pub(super) fn percentile(latency: &LatencySummary, percent: f64) -> String {
+    let value = latency.percentile(percent);
+    match support(percent, latency.count) {
+        Support::Good => ms(value),
+        Support::Rough => value.map_or_else(|| ms(None), |value| format!("{ROUGHLY}{}", millis(value))),
+        Support::None => TOO_FEW.to_owned(),
+    }
 }
 
 /// A table: the first column to the left, figures to the right.
@@ -209,6 +220,16 @@ mod tests {
         assert_eq!(rows[1], ["auth-1", "0.48", "0.50", "96.0", "%", "81.0", "%", "3.2", "s"], "{shown}");
         assert_eq!(rows.len(), 2, "{shown}");
         assert_eq!(quotas(&used(&[("postgres", free)])), None);
+    }
+
+    #[test]
+    fn percentiles_of_few_requests_are_marked_as_the_report_marks_them() {
+        let of = |count| LatencySummary { count, p50: Some(1.0), p99: Some(250.0), ..LatencySummary::default() };
+        let both = |count| [percentile(&of(count), 50.0), percentile(&of(count), 99.0)];
+        assert_eq!(both(1_000), ["1.00 ms", "250 ms"]);
+        assert_eq!(both(999), ["1.00 ms", "≈250 ms"]);
+        assert_eq!(both(19), ["≈1.00 ms", "too few"]);
+        assert_eq!(percentile(&LatencySummary::default(), 99.0), "-");
     }
 
     #[test]

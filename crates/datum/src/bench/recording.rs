@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use envelope::result::{FolderError, IntervalWriter, Latencies, SET_UP, reserve_capsule};
+use envelope::run::LatencySummary;
 use loadgen::run::Event;
 use loadgen::scenario::Schedule;
 use tokio_util::sync::CancellationToken;
 
-use super::progress::{Progress, millis};
+use super::headline::percentile;
+use super::progress::Progress;
 use super::run::RunSpec;
 use super::system::CpuWatch;
 
@@ -117,7 +119,8 @@ impl Tally {
     fn in_a_line(&self) -> String {
         let requests = self.latencies.count() + self.failed;
         let rate = requests as f64 / f64::from(self.seconds.max(1));
-        let at = |percent| self.latencies.percentile_ms(percent).map_or_else(|| "-".to_owned(), millis);
+        let summary = LatencySummary::of(self.latencies.clone());
+        let at = |percent| percentile(&summary, percent);
         format!(
             "measured      {requests} requests in {} s ({rate:.1} req/s), p50 {}, p95 {}, p99 {}, errors {}",
             self.seconds,
@@ -158,7 +161,10 @@ mod tests {
             recording.take(Event::Interval(Box::new(interval(second))), &stop);
         }
         let line = recording.in_a_line();
-        assert!(line.contains("22 requests in 2 s (11.0 req/s), p50 20.0 ms"), "the ramp is not measured: {line}");
+        assert!(
+            line.contains("22 requests in 2 s (11.0 req/s), p50 20.0 ms, p95 ≈20.0 ms, p99 too few"),
+            "the ramp is not measured: {line}"
+        );
         assert!(line.ends_with("errors 2"), "{line}");
         assert!(!stop.is_cancelled());
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::run::{LatencySummary, Run};
-use crate::statistics::ErrorRate;
+use crate::statistics::{ErrorRate, Support, support};
 
 /// One objective: a quantity, of all endpoints or of one, below a limit.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,7 +62,7 @@ pub struct SloVerdict {
 /// Whether an objective was met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SloOutcome {
-    /// It was. For errors: even their exact 95 % upper bound is within the limit.
+    /// It was. For percentiles: with ten requests beyond it at least. For errors: even their exact 95 % upper bound is within the limit.
     Met,
     /// It was not.
     Missed,
@@ -164,7 +164,8 @@ impl Slo {
         }
     }
 
-    fn within(&self, value: f64) -> bool {
+    /// Whether a figure in the limit's unit is within it.
+    pub(super) fn within(&self, value: f64) -> bool {
         value < self.limit || (self.inclusive && value <= self.limit)
     }
 
@@ -173,10 +174,16 @@ impl Slo {
             None => Some(&run.overall),
             Some(endpoint) => run.endpoints.get(endpoint).map(|endpoint| &endpoint.latency),
         };
-        match latency.and_then(|latency| self.quantity.of(latency)) {
-            Some(measured) if self.within(measured) => (Some(measured), SloOutcome::Met),
-            Some(measured) => (Some(measured), SloOutcome::Missed),
-            None => (None, SloOutcome::Undecided("the run has no such latency".into())),
+        let Some((latency, measured)) = latency.and_then(|latency| Some((latency, self.quantity.of(latency)?))) else {
+            return (None, SloOutcome::Undecided("the run has no such latency".into()));
+        };
+        // What another run would give otherwise decides nothing; what is only the longest request under another name is none.
+        let few = || SloOutcome::Undecided(format!("{} requests are too few for {}", latency.count, self.quantity));
+        match self.quantity.percent().map_or(Support::Good, |percent| support(percent, latency.count)) {
+            Support::None => (None, few()),
+            Support::Rough => (Some(measured), few()),
+            Support::Good if self.within(measured) => (Some(measured), SloOutcome::Met),
+            Support::Good => (Some(measured), SloOutcome::Missed),
         }
     }
 
@@ -210,6 +217,18 @@ impl Slo {
 }
 
 impl SloQuantity {
+    /// The percentile that it is, 0 to 100.
+    fn percent(self) -> Option<f64> {
+        match self {
+            Self::P50 => Some(50.0),
+            Self::P90 => Some(90.0),
+            Self::P95 => Some(95.0),
+            Self::P99 => Some(99.0),
+            Self::P999 => Some(99.9),
+            Self::Mean | Self::Max | Self::Errors => None,
+        }
+    }
+
     fn of(self, latency: &LatencySummary) -> Option<f64> {
         match self {
             Self::Mean => latency.mean,
@@ -309,13 +328,25 @@ mod tests {
 
     #[test]
     fn latencies_are_checked_where_the_run_has_them() {
-        let mut run = recorded(100.0, (1..=100).map(|ms| ms * 1_000));
+        let mut run = recorded(100.0, (1..=300_u64).map(|third| third.div_ceil(3) * 1_000));
         run.endpoints.insert("login".into(), Endpoint { latency: run.overall.clone(), ..Endpoint::default() });
         assert_eq!(slo("p95<96ms").check(&run).outcome, SloOutcome::Met);
         assert_eq!(slo("p95<94ms").check(&run).outcome, SloOutcome::Missed);
         assert_eq!(slo("login.max<90ms").check(&run).outcome, SloOutcome::Missed);
         assert!(matches!(slo("upload.p95<1s").check(&run).outcome, SloOutcome::Undecided(_)));
         assert!(matches!(slo("p99<1s").check(&figures("x", 1.0, 1.0)).outcome, SloOutcome::Undecided(_)));
+    }
+
+    #[test]
+    fn a_percentile_of_few_requests_decides_no_objective() {
+        let of = |requests: u64| recorded(100.0, (0..requests).map(|_| 50_000));
+        let p99 = slo("p99<250ms");
+        assert_eq!(p99.check(&of(1_000)).outcome, SloOutcome::Met);
+        let rough = p99.check(&of(999));
+        assert_eq!(rough.outcome, SloOutcome::Undecided("999 requests are too few for p99".into()));
+        assert!(rough.measured.is_some());
+        assert_eq!(p99.check(&of(99)).measured, None, "only the longest request under another name");
+        assert_eq!(slo("max<250ms").check(&of(3)).outcome, SloOutcome::Met, "a maximum is what it is");
     }
 
     #[test]

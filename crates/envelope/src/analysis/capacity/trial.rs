@@ -27,8 +27,8 @@ fn carried(run: &Run, offered: f64) -> Option<(f64, f64)> {
 }
 
 /// Judges a run of an open model at `offered` requests a second by the objectives: void if the run is, failed if it did not
-/// carry the rate or missed an objective, passed otherwise. An objective that cannot be decided fails, and says why; for
-/// errors in a short trial only the observed rate counts.
+/// carry the rate or missed an objective, passed otherwise. An objective that cannot be decided fails, and says why; in a short
+/// trial the observed error rate, and a percentile with fewer than ten requests beyond it, count as they are.
 #[must_use]
 pub fn judge_trial(run: &Run, objectives: &[Slo], offered: f64) -> (TrialOutcome, Vec<SloVerdict>) {
     let verdicts: Vec<SloVerdict> = objectives.iter().map(|slo| slo.check(run)).collect();
@@ -50,7 +50,10 @@ pub fn judge_trial(run: &Run, objectives: &[Slo], offered: f64) -> (TrialOutcome
             }
             (SloOutcome::Missed, None) => Some(format!("{} was missed", verdict.slo)),
             (SloOutcome::Undecided(reason), None) => Some(format!("{} cannot be decided: {reason}", verdict.slo)),
-            // Undecided with a figure: the observed error rate is within the limit, only its bound is not yet.
+            (SloOutcome::Undecided(reason), Some(measured)) if !verdict.slo.within(measured) => {
+                Some(format!("{} was missed with {}, although {reason}", verdict.slo, verdict.slo.figure(measured)))
+            }
+            // Undecided with a figure within the limit: only its bound is not yet, or a longer trial would give another.
             (SloOutcome::Met, _) | (SloOutcome::Undecided(_), Some(_)) => None,
         });
     }
@@ -91,6 +94,16 @@ mod tests {
             matches!(judge_trial(&run, &[], 110.0).0, TrialOutcome::Failed(reason) if reason.contains("were carried")),
             "a refusal is no answer"
         );
+        let p99: Vec<Slo> = vec!["p99<250ms".parse().unwrap()];
+        let of = |requests, micros| {
+            let run = crate::run::Run { requests, ..recorded(100.0, vec![micros; usize::try_from(requests).unwrap()]) };
+            judge_trial(&run, &p99, 100.0).0
+        };
+        assert_eq!(of(500, 50_000), TrialOutcome::Passed, "roughly, and within");
+        assert!(
+            matches!(of(500, 300_000), TrialOutcome::Failed(reason) if reason.contains("500 requests are too few for p99"))
+        );
+        assert!(matches!(of(50, 50_000), TrialOutcome::Failed(reason) if reason.contains("cannot be decided")));
         run.void.push("late".into());
         assert_eq!(judge_trial(&run, &objectives, 100.0).0, TrialOutcome::Void("late".into()));
     }

@@ -2,10 +2,10 @@
 
 use super::stages::stage_in_words;
 use super::{Rule, capitalised, note};
-use crate::report::anatomy::{PERCENTILES, of_endpoint};
+use crate::report::anatomy::{Around, around, of_endpoint};
 use crate::report::document::SectionKind;
 use crate::report::format;
-use crate::result::Anatomy;
+use crate::result::{Anatomy, Cut};
 
 /// From this share on a part is what a request's time consists of.
 const DOMINANT: f64 = 0.5;
@@ -20,7 +20,9 @@ pub(super) const SLOW_REQUESTS: Rule = Rule {
         let mut said = Vec::new();
         for endpoint in group.endpoints() {
             let anatomy = of_endpoint(&group.runs, endpoint);
-            let (Some(median), Some(slow)) = (anatomy.at(50.0), anatomy.at(99.0)) else { continue };
+            let [median, _, slow] =
+                around(&anatomy).try_into().map_or([None, None, None], |all: [Around; 3]| all.map(|it| it.cut));
+            let (Some(median), Some(slow)) = (median, slow) else { continue };
             let Some((part, share)) = slow.largest().filter(|(_, share)| *share >= DOMINANT) else { continue };
             said.push(note(format!(
                 "{}{}: around the 99th percentile ({} requests, {} on average) {} is {}; at the median it is {} of {}.",
@@ -46,8 +48,8 @@ const LOGIN: &str = "login";
 pub(super) const IS_IT_THE_IDENTITY_PROVIDER: Rule = Rule {
     id: "is-it-the-identity-provider",
     about: "Where some runs ask an identity provider: its share of the logins around the median, the 95th and the 99th \
-            percentile. Half or more at all three: login's latency is the provider's. Less at all three: it is not. Between: \
-            it depends on which login is meant.",
+            percentile, with its time. Half or more at all three: login's latency is the provider's. Less at all three: it is not. \
+            Between: it depends on which login is meant. A percentile that too few logins support counts for nothing.",
     section: SectionKind::Conclusion,
     evaluate: |facts| {
         let logins: Vec<(&str, Anatomy)> = facts
@@ -65,37 +67,49 @@ pub(super) const IS_IT_THE_IDENTITY_PROVIDER: Rule = Rule {
 };
 
 fn sentence(title: &str, anatomy: &Anatomy) -> String {
-    let cuts: Vec<_> = PERCENTILES.iter().filter_map(|(_, percent)| anatomy.at(*percent)).collect();
-    let each = |of: &dyn Fn(&crate::result::Cut) -> String| format::list(&cuts.iter().map(of).collect::<Vec<_>>());
-    let largest = |cut: &crate::result::Cut| {
-        cut.largest().map_or_else(String::new, |(part, share)| {
-            format!("{} with {}", stage_in_words(part), format::percent(share))
-        })
+    let all = around(anatomy);
+    let each = |of: &dyn Fn(&Cut) -> String| {
+        let words = all.iter().map(|around| {
+            let rough =
+                if around.name.starts_with(format::ROUGHLY) { format::ROUGHLY.to_string() } else { String::new() };
+            around.cut.as_ref().map_or_else(|| format::TOO_FEW.to_owned(), |cut| format!("{rough}{}", of(cut)))
+        });
+        format::list(&words.collect::<Vec<_>>())
     };
-    let (title, lengths) = (capitalised(title), each(&|cut| format::ms(cut.mean_ms)));
-    let shares: Vec<f64> = cuts.iter().map(|cut| cut.share(PROVIDER)).collect();
+    let largest = each(&|cut: &Cut| {
+        cut.largest().map_or_else(String::new, |(part, share)| {
+            format!("{} with {} ({})", stage_in_words(part), format::percent(share), format::ms(share * cut.mean_ms))
+        })
+    });
+    let title = capitalised(title);
+    let shares: Vec<f64> = all.iter().filter_map(|around| around.cut.as_ref()).map(|cut| cut.share(PROVIDER)).collect();
+    let of_few = if all.iter().any(|around| around.cut.is_none()) {
+        format!(" (\"{}\": {} logins do not tell it)", format::TOO_FEW, format::count(anatomy.count()))
+    } else {
+        String::new()
+    };
     if shares.iter().all(|share| *share <= 0.0) {
+        let lengths = each(&|cut| format::ms(cut.mean_ms));
         return format!(
             "{title}: login asks no identity provider. Around the median, the 95th and the 99th percentile it takes {lengths}; \
-             the largest part is {}.",
-            each(&largest)
+             the largest part is {largest}{of_few}."
         );
     }
-    let percent = each(&|cut| format::percent(cut.share(PROVIDER)));
-    let provider = format!(
-        "the identity provider is {percent} of the logins around the median, the 95th and the 99th percentile ({lengths})"
-    );
+    let percent = each(&|cut| {
+        let share = cut.share(PROVIDER);
+        format!("{} ({} of {})", format::percent(share), format::ms(share * cut.mean_ms), format::ms(cut.mean_ms))
+    });
+    let provider =
+        format!("the identity provider is {percent} of the logins around the median, the 95th and the 99th percentile");
     if shares.iter().all(|share| *share >= DOMINANT) {
-        format!("{title}: login's latency is the identity provider's: {provider}.")
+        format!("{title}: login's latency is the identity provider's: {provider}{of_few}.")
     } else if shares.iter().all(|share| *share < DOMINANT) {
         format!(
-            "{title}: login's latency is not the identity provider's: {provider}; the largest part is {}.",
-            each(&largest)
+            "{title}: login's latency is not the identity provider's: {provider}; the largest part is {largest}{of_few}."
         )
     } else {
         format!(
-            "{title}: whose time a login is depends on the login: {provider}; the largest part is {}.",
-            each(&largest)
+            "{title}: whose time a login is depends on the login: {provider}; the largest part is {largest}{of_few}."
         )
     }
 }
@@ -146,11 +160,17 @@ mod tests {
             "{sentences:?}"
         );
         assert!(sentences[1].1.contains("login's latency is the identity provider's"), "{sentences:?}");
-        assert!(sentences[1].1.contains("98 %, 99 % and 99 %"), "{sentences:?}");
+        let expected = "98 % (200 ms of 205 ms), 99 % (900 ms of 905 ms) and 99 % (900 ms of 905 ms) of the logins";
+        assert!(sentences[1].1.contains(expected), "{sentences:?}");
         let queue = logins("fast", &[(1_000, &[("idp", 2), ("admission", 200)])]);
         let sentences = said(&IS_IT_THE_IDENTITY_PROVIDER, &[queue]);
         assert!(sentences[0].1.contains("is not the identity provider's"), "{sentences:?}");
         assert!(sentences[0].1.contains("admission"), "{sentences:?}");
+        let few = logins("few", &[(6, &[("idp", 2), ("app", 1)])]);
+        let sentences = said(&IS_IT_THE_IDENTITY_PROVIDER, &[few]);
+        let expected = "≈67 % (2.00 ms of 3.00 ms), too few and too few";
+        assert!(sentences[0].1.contains(expected), "{sentences:?}");
+        assert!(sentences[0].1.contains("(\"too few\": 6 logins do not tell it)"), "{sentences:?}");
         let both = logins("both", &[(900, &[("idp", 200)]), (100, &[("idp", 200), ("admission", 900)])]);
         assert!(said(&IS_IT_THE_IDENTITY_PROVIDER, &[both])[0].1.contains("depends on the login"));
     }
