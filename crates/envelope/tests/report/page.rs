@@ -33,7 +33,25 @@ const PROBE: &str = r"(() => {
     }));
     return found;
   };
+  // What a mark looks like, whatever the style made of its class.
+  const look = mark => {
+    const style = getComputedStyle(mark);
+    return mark.matches('.line') ? [style.stroke, style.strokeDasharray].join(' ')
+      : mark.matches('.dot') ? [style.fill, style.stroke].join(' ') : style.fill;
+  };
+  const notInTheLegend = figures.flatMap((figure, index) => {
+    const legend = [...figure.querySelectorAll('.legend .swatch > *')];
+    const known = new Set(legend.map(look));
+    const marks = drawings[index].flatMap(svg => [...svg.querySelectorAll('.line, .dot, .bar, .segment')]);
+    return legend.length ? marks.filter(mark => !known.has(look(mark))).map(mark => mark.getAttribute('class')) : [];
+  });
+  const twiceInALegend = figures.flatMap(figure => {
+    const looks = [...figure.querySelectorAll('.legend .swatch > *')]
+      .map(mark => mark.tagName + look(mark) + getComputedStyle(mark).fillOpacity);
+    return looks.filter((one, index) => looks.indexOf(one) !== index);
+  });
   return {
+    notInTheLegend, twiceInALegend,
     scrollWidth: document.documentElement.scrollWidth,
     clientWidth: document.documentElement.clientWidth,
     figures: figures.length,
@@ -93,7 +111,16 @@ fn assert_readable(seen: &Value, width: u32) {
     assert!(seen["drawingsOfEach"].as_array().unwrap().iter().all(|each| each == 1), "at {width}: {seen:#}");
     assert_eq!(seen["shaded"], 5, "each timeline shades what was discarded: {seen:#}");
     assert!(seen["bodyFontSize"].as_f64() >= Some(14.0), "{seen:#}");
-    for nothing in ["emptyDrawings", "smallTexts", "textsOutside", "overlappingTexts", "duplicateIds", "deadLinks"] {
+    for nothing in [
+        "emptyDrawings",
+        "smallTexts",
+        "textsOutside",
+        "overlappingTexts",
+        "duplicateIds",
+        "deadLinks",
+        "notInTheLegend",
+        "twiceInALegend",
+    ] {
         assert_eq!(seen[nothing], Value::Array(vec![]), "{nothing} at {width}");
     }
     assert_eq!((seen["unnamed"].as_u64(), seen["tablesOutside"].as_u64()), (Some(0), Some(0)), "{seen:#}");

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use envelope::analysis::{broken, mostly_broken};
+use envelope::analysis::{broken, mostly_broken, single_identity};
 use envelope::result::{Interval, Latencies, Work};
 
 use crate::scenario::{Model, Scenario};
@@ -91,15 +91,10 @@ pub(super) fn judge(measured: &Measured, scenario: &Scenario, identities: u64) -
     busy_threads(measured, &mut verdict);
     lateness(measured, scenario, &mut verdict);
     dropped(measured, scenario, &mut verdict);
-    if identities == 1 {
-        let users = scenario.virtual_users();
-        if users > 1 {
-            verdict.void.push(format!(
-                "All {users} virtual users sent as one person: the target answered from the caches and locks of one account."
-            ));
-        } else {
-            verdict.warnings.push("One person sent all requests.".to_owned());
-        }
+    match single_identity(identities, scenario.virtual_users()) {
+        Some(reason) => verdict.void.push(reason),
+        None if identities == 1 => verdict.warnings.push("One person sent all requests.".to_owned()),
+        None => {}
     }
     verdict
 }

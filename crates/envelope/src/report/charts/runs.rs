@@ -7,6 +7,9 @@ use crate::report::format;
 use crate::report::svg::{Axis, Element, Scale, text_width};
 use crate::statistics::{Support, support};
 
+/// As many colours the style has for groups.
+const ROLE_COLOURS: usize = 8;
+
 /// The chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Runs {
@@ -88,7 +91,7 @@ impl Runs {
         let mut entries: Vec<LegendEntry> = Vec::new();
         for bar in &self.bars {
             let class = role_class(bar.role.1);
-            if !entries.iter().any(|entry| entry.class == class) {
+            if !entries.iter().any(|entry| entry.class == class && entry.text == bar.role.0) {
                 entries.push(LegendEntry::new(Mark::Area, class, bar.role.0.clone()));
             }
         }
@@ -217,8 +220,10 @@ fn name(bar: &RunBar, end: f64, y: f64) -> Element {
     Element::label((end - 8.0, y + 4.0), "end", "name", &shown).tip(&bar.name)
 }
 
+/// A colour for each of eight groups; further ones are the same colours, paler.
 fn role_class(index: usize) -> String {
-    format!("role-{}", index % 4)
+    let again = if index < ROLE_COLOURS { "" } else { " again" };
+    format!("role-{}{again}", index % ROLE_COLOURS)
 }
 
 #[cfg(test)]
@@ -237,6 +242,21 @@ mod tests {
             p50_ms: Some(6.5),
             p95_ms: None,
             p99_ms: Some(852.0),
+        }
+    }
+
+    #[test]
+    fn each_group_has_a_colour_of_its_own_and_its_entry_in_the_legend() {
+        let of = |index: usize| RunBar { role: (format!("group {index}"), index), ..bar("run", 100.0) };
+        let chart = Runs { title: "t".into(), bars: (0..12).map(of).collect() };
+        let legend = chart.legend();
+        let groups: Vec<&LegendEntry> = legend.iter().filter(|entry| entry.text.starts_with("group ")).collect();
+        assert_eq!(groups.len(), 12);
+        let classes: std::collections::BTreeSet<&str> = groups.iter().map(|entry| entry.class.as_str()).collect();
+        assert_eq!(classes.len(), 12, "{classes:?}");
+        let drawn: String = chart.draw(Room::Wide).elements.iter().map(ToString::to_string).collect();
+        for class in classes {
+            assert!(drawn.contains(&format!("class=\"bar {class}\"")), "{class} is in the legend only");
         }
     }
 

@@ -39,7 +39,10 @@ pub(super) const SINGLE_IDENTITY: Rule = Rule {
         // Where nothing was measured, few had begun; that it says nothing is said already.
         let shared = |run: &Run| {
             let identities = run.capsule.as_ref().map(|capsule| capsule.identities);
-            identities.is_some_and(|identities| identities <= 1) && has_many_users(run) && run.seconds.is_some()
+            // A driver that noticed has said so.
+            let is_said = run.void.iter().any(|reason| reason.contains(analysis::AS_ONE_PERSON));
+            let is_one = identities.is_some_and(|identities| identities <= 1);
+            is_one && has_many_users(run) && run.seconds.is_some() && !is_said
         };
         let sentence =
             |names: String| void(format!("{} had a single identity for all virtual users: void.", capitalised(&names)));
@@ -197,7 +200,11 @@ mod tests {
         let sentences = said(&MOSTLY_BROKEN, std::slice::from_ref(&broken));
         assert!(sentences[0].1.starts_with("In the run 60 of 100 requests failed"), "{sentences:?}");
         let void = vec![analysis::mostly_broken(60, 100).unwrap()];
-        assert_eq!(said(&MOSTLY_BROKEN, &[Run { void, ..broken }]), [], "the driver has said it");
+        let noticed = [Run { void, ..broken }];
+        assert_eq!(said(&MOSTLY_BROKEN, &noticed), [], "the driver has said it");
+        let reasons = crate::report::build(&noticed, &crate::report::Options::default()).verdict.reasons;
+        let about = reasons.iter().filter(|reason| reason.sentence.contains("60 of 100 requests failed"));
+        assert_eq!(about.count(), 1, "{reasons:?}");
         let empty = testing::run("a", []);
         assert_eq!(said(&MOSTLY_BROKEN, std::slice::from_ref(&empty)).len(), 1);
         let void = vec!["No request ended within the measured phase.".to_owned()];
@@ -230,6 +237,10 @@ mod tests {
         let with = |identities| Run { capsule: Some(testing::capsule(identities)), ..testing::run("a", []) };
         assert_eq!(said(&SINGLE_IDENTITY, &[with(1)]).len(), 1);
         assert_eq!(said(&SINGLE_IDENTITY, &[with(10)]), []);
+        let void = vec![analysis::single_identity(1, 10).unwrap()];
+        let noticed = [Run { void, ..with(1) }];
+        assert_eq!(said(&SINGLE_IDENTITY, &noticed), [], "the driver has said it");
+        assert_eq!(said(&DRIVER_VOID, &noticed).len(), 1);
         assert_eq!(said(&SINGLE_IDENTITY, &[testing::run("a", [])]), [], "what is not known is not judged");
     }
 

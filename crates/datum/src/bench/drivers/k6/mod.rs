@@ -9,6 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use envelope::analysis::single_identity;
 use envelope::import::K6Points;
 use envelope::result::{Completion, FolderError, GeneratorUse, Interval, PhaseKind};
 use flate2::Compression;
@@ -295,10 +296,8 @@ impl<'a> Reading<'a> {
         let mut void = Vec::new();
         if window.is_none() {
             void.push(NOTHING_MEASURED.to_owned());
-        } else if users > 1 && identities == 1 {
-            void.push(format!(
-                "one identity served all {users} virtual users: its row, its cache and its throttle were measured"
-            ));
+        } else {
+            void.extend(single_identity(identities, users));
         }
         void.extend(window.and_then(|(from, until)| busy(cpu_seconds?, f64::from(until - from))));
         let mut warnings = Vec::new();
