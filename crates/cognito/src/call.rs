@@ -54,7 +54,7 @@ impl Cognito {
         E: ProvideErrorMetadata + Error + 'static,
     {
         let permit = stages::timed(Stage::Admission, self.0.admission.enter(operation, user)).await?;
-        let deadline = Instant::now() + self.0.operation_timeout;
+        let deadline = Instant::now() + self.timeout_of(operation);
         let outcome = stages::timed(Stage::Idp, async {
             let attempts = self.attempts(operation, attempt);
             timeout_at(deadline, attempts)
@@ -64,6 +64,14 @@ impl Cognito {
         .await;
         drop(permit);
         outcome
+    }
+
+    /// A person's email is worth less of a wait than what the client has asked for.
+    fn timeout_of(&self, operation: Operation) -> Duration {
+        match operation {
+            Operation::GetUser => self.0.get_user_timeout,
+            _ => self.0.operation_timeout,
+        }
     }
 
     async fn attempts<T, E, F>(&self, operation: Operation, attempt: impl Fn() -> F) -> Result<T, CognitoError>
@@ -98,7 +106,7 @@ mod tests {
     use std::cell::Cell;
 
     use aws_sdk_cognitoidentityprovider::operation::get_user::GetUserError;
-    use service_kit::auth::Policy;
+    use service_kit::auth::{Policy, Production};
     use service_kit::config::{Environment, load};
 
     use super::*;
@@ -111,7 +119,9 @@ mod tests {
         let policy = Policy::Cognito { issuer: "http://127.0.0.1:1".to_owned(), client_ids: vec!["web".to_owned()] };
         let wiring = [("COGNITO_REGION", "us-east-1"), ("COGNITO_ENDPOINT_URL", "http://127.0.0.1:1")];
         let environment = Environment::from_pairs(wiring.iter().chain(pairs).copied());
-        let config = load(&environment, |settings| CognitoConfig::read(settings, &policy)).unwrap().unwrap();
+        let config = load(&environment, |settings| CognitoConfig::read(settings, &policy, Production::default()))
+            .unwrap()
+            .unwrap();
         Cognito::new(&config).unwrap()
     }
 
@@ -131,6 +141,11 @@ mod tests {
         let outcome = cognito.call(Operation::LogIn, "ada", std::future::pending::<Outcome>).await;
         assert!(is_timeout(&outcome), "{outcome:?}");
         assert_eq!(began.elapsed(), Duration::from_secs(8));
+
+        let began = Instant::now();
+        let outcome = cognito.call(Operation::GetUser, "ada", std::future::pending::<Outcome>).await;
+        assert!(is_timeout(&outcome), "{outcome:?}");
+        assert_eq!(began.elapsed(), Duration::from_secs(2));
 
         let cognito = self::cognito(&[("COGNITO_MAX_ATTEMPTS", "10"), ("COGNITO_OPERATION_TIMEOUT_MS", "5000")]);
         let began = Instant::now();

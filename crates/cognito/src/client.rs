@@ -27,6 +27,7 @@ pub(crate) struct Inner {
     pub(crate) admission: Admission,
     pub(crate) budget: RetryBudget,
     pub(crate) operation_timeout: Duration,
+    pub(crate) get_user_timeout: Duration,
     pub(crate) max_attempts: u32,
 }
 
@@ -68,6 +69,7 @@ impl Cognito {
             admission: Admission::new(config),
             budget: RetryBudget::new(config.retry_budget),
             operation_timeout: config.operation_timeout,
+            get_user_timeout: config.get_user_timeout,
             max_attempts: config.max_attempts,
         }))
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use service_kit::auth::Policy;
+use service_kit::auth::{Policy, Production};
 use service_kit::config::{Secret, Settings};
 use url::Url;
 
@@ -18,6 +18,7 @@ pub struct CognitoConfig {
     pub(crate) connect_timeout: Duration,
     pub(crate) attempt_timeout: Duration,
     pub(crate) operation_timeout: Duration,
+    pub(crate) get_user_timeout: Duration,
     pub(crate) max_attempts: u32,
     pub(crate) retry_budget: u32,
     pub(crate) limits: Limits,
@@ -65,7 +66,7 @@ pub(crate) struct StaticCredentials {
 
 impl CognitoConfig {
     /// Reads and documents the variables. `None` where another provider is chosen.
-    pub fn read(settings: &mut Settings<'_>, policy: &Policy) -> Option<Self> {
+    pub fn read(settings: &mut Settings<'_>, policy: &Policy, production: Production) -> Option<Self> {
         settings.section("Cognito");
         let region = settings.optional_text("COGNITO_REGION", "The pool's region; by default as AUTH_ISSUER has it");
         let endpoint = settings.url("COGNITO_ENDPOINT_URL", None, "Another place than AWS's, for stand-ins");
@@ -96,6 +97,12 @@ impl CognitoConfig {
             1..=120_000,
             "A call with all its attempts and the pauses between them",
         );
+        let get_user_timeout = settings.milliseconds(
+            "COGNITO_GET_USER_TIMEOUT_MS",
+            2_000,
+            1..=120_000,
+            "The same of GetUser: how long a first get-user waits for the email before it answers without",
+        );
         let max_attempts = settings.number(
             "COGNITO_MAX_ATTEMPTS",
             2_u32,
@@ -116,10 +123,13 @@ impl CognitoConfig {
             );
         }
         let Policy::Cognito { issuer, .. } = policy else { return None };
-        if let Some(endpoint) = &endpoint
-            && !matches!(endpoint.scheme(), "http" | "https")
-        {
-            settings.error("COGNITO_ENDPOINT_URL", "must be an http or https URL");
+        if let Some(endpoint) = &endpoint {
+            if !matches!(endpoint.scheme(), "http" | "https") {
+                settings.error("COGNITO_ENDPOINT_URL", "must be an http or https URL");
+            } else if let Some(reason) = production.refuses(endpoint) {
+                // Passwords go there.
+                settings.error("COGNITO_ENDPOINT_URL", reason);
+            }
         }
         let region = region.or_else(|| region_of(issuer)).unwrap_or_else(|| {
             settings.error("COGNITO_REGION", "is required where AUTH_ISSUER does not name it");
@@ -134,6 +144,7 @@ impl CognitoConfig {
             connect_timeout,
             attempt_timeout,
             operation_timeout,
+            get_user_timeout,
             max_attempts,
             retry_budget,
             limits,
@@ -228,6 +239,7 @@ fn pool_of(issuer: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use service_kit::auth::VerifierConfig;
     use service_kit::config::{Environment, help, load};
 
     use super::*;
@@ -242,7 +254,7 @@ mod tests {
     fn read(issuer: &str, pairs: &[(&str, &str)]) -> Result<(CognitoConfig, LoginConfig), Vec<String>> {
         let policy = policy(issuer);
         load(&Environment::from_pairs(pairs.iter().copied()), |settings| {
-            (CognitoConfig::read(settings, &policy), LoginConfig::read(settings, &policy))
+            (CognitoConfig::read(settings, &policy, Production::default()), LoginConfig::read(settings, &policy))
         })
         .map(|(cognito, login)| (cognito.unwrap(), login.unwrap()))
         .map_err(|errors| errors.0)
@@ -271,6 +283,30 @@ mod tests {
     }
 
     #[test]
+    fn in_production_a_stand_in_is_elsewhere_and_behind_tls() {
+        let read = |endpoint: &str| {
+            let issuer = [("AUTH_IDENTITY_PROVIDER", "cognito"), ("AUTH_ISSUER", ISSUER), ("COGNITO_CLIENT_ID", "web")];
+            let pairs = [("DATUM_ENVIRONMENT", "production"), ("COGNITO_ENDPOINT_URL", endpoint)];
+            load(&Environment::from_pairs(issuer.iter().chain(&pairs).copied()), |settings| {
+                let verifier = VerifierConfig::read(settings);
+                CognitoConfig::read(settings, &verifier.policy, verifier.production)
+            })
+            .map_err(|errors| errors.0)
+        };
+        for endpoint in ["http://cognito.example", "https://127.0.0.1:4566", "https://localhost", "https://[::1]:4566"]
+        {
+            let errors = read(endpoint).unwrap_err();
+            assert_eq!(
+                errors,
+                ["COGNITO_ENDPOINT_URL must be https and no address of this machine in production"],
+                "{endpoint}"
+            );
+        }
+        assert!(read("https://cognito.example").is_ok());
+        assert!(read("").is_ok(), "empty is unset");
+    }
+
+    #[test]
     fn timeouts_fit_into_each_other_and_credentials_come_in_pairs() {
         for (pair, blamed) in [
             (("COGNITO_ATTEMPT_TIMEOUT_MS", "8001"), "COGNITO_OPERATION_TIMEOUT_MS"),
@@ -288,10 +324,15 @@ mod tests {
         let local = Policy::Local { issuer: "https://datum.test".to_owned(), audience: "datum".to_owned() };
         let environment = Environment::default();
         let read = load(&environment, |settings| {
-            (CognitoConfig::read(settings, &local).is_none(), LoginConfig::read(settings, &local).is_none())
+            (
+                CognitoConfig::read(settings, &local, Production::default()).is_none(),
+                LoginConfig::read(settings, &local).is_none(),
+            )
         });
         assert_eq!(read.unwrap(), (true, true));
-        let help = help(|settings| (CognitoConfig::read(settings, &local), LoginConfig::read(settings, &local)));
+        let help = help(|settings| {
+            (CognitoConfig::read(settings, &local, Production::default()), LoginConfig::read(settings, &local))
+        });
         for name in ["COGNITO_REGION", "COGNITO_MAX_CONNECTIONS", "COGNITO_LIMIT_PER_USER", "COGNITO_CLIENT_SECRET"] {
             assert!(help.contains(name), "{name}");
         }

@@ -19,7 +19,7 @@ impl Config {
     pub fn read(settings: &mut Settings<'_>) -> Self {
         let database = DatabaseConfig::read(settings).for_service("actor");
         let verifier = VerifierConfig::read(settings);
-        let cognito = CognitoConfig::read(settings, &verifier.policy);
+        let cognito = CognitoConfig::read(settings, &verifier.policy, verifier.production);
         Self { database, verifier, cognito }
     }
 }

@@ -45,7 +45,7 @@ impl Config {
     /// Reads and documents every variable. What only the local provider needs is read only for it.
     pub fn read(settings: &mut Settings<'_>) -> Self {
         let verifier = VerifierConfig::read_for_issuer(settings);
-        let cognito = CognitoConfig::read(settings, &verifier.policy);
+        let cognito = CognitoConfig::read(settings, &verifier.policy, verifier.production);
         let login = LoginConfig::read(settings, &verifier.policy);
         let identity = match (&verifier.policy, cognito, login) {
             (Policy::Cognito { .. }, Some(cognito), Some(login)) => IdentityConfig::Cognito(Box::new((cognito, login))),

@@ -27,6 +27,21 @@ pub struct VerifierConfig {
     pub token_cache_max: u64,
     /// Where the keys are published; `None` only after [`VerifierConfig::read_for_issuer`] with the local provider.
     pub jwks: Option<JwksConfig>,
+    /// Where the issuer may be.
+    pub production: Production,
+}
+
+/// Whether an issuer's addresses must be those of production. The default is that they need not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Production(bool);
+
+impl Production {
+    /// Why an address is none of production; nothing else is refused.
+    #[must_use]
+    pub fn refuses(self, url: &Url) -> Option<&'static str> {
+        (self.0 && (url.scheme() != "https" || is_loopback(url)))
+            .then_some("must be https and no address of this machine in production")
+    }
 }
 
 /// How an issuer's keys are fetched.
@@ -104,13 +119,13 @@ impl VerifierConfig {
         let production = settings.choice(
             "DATUM_ENVIRONMENT",
             "development",
-            &[("development", false), ("production", true)],
-            "In production Cognito's keys are fetched over https and not from this machine",
+            &[("development", Production(false)), ("production", Production(true))],
+            "In production Cognito and its keys are reached over https and not on this machine",
         );
-        if let (Provider::Cognito, true, Some(url)) = (provider, production, &url)
-            && (url.scheme() != "https" || is_loopback(url))
+        if let (Provider::Cognito, Some(url)) = (provider, &url)
+            && let Some(reason) = production.refuses(url)
         {
-            settings.error("AUTH_JWKS_URL", "must be https and no address of this machine in production");
+            settings.error("AUTH_JWKS_URL", reason);
         }
         let policy = match provider {
             Provider::Local => Policy::Local { issuer, audience },
@@ -120,7 +135,7 @@ impl VerifierConfig {
             settings.error("COGNITO_CLIENT_ID", "is required with the cognito provider");
         }
         let jwks = url.map(|url| JwksConfig { url, refresh_after, min_interval, timeout });
-        Self { policy, token_cache_max, jwks }
+        Self { policy, token_cache_max, jwks, production }
     }
 
     /// A verifier with the keys that the issuer publishes, and their client: its

@@ -19,7 +19,7 @@ mod token;
 mod verifier;
 
 pub use claims::{Claims, Scopes};
-pub use config::{JwksConfig, VerifierConfig};
+pub use config::{JwksConfig, Production, VerifierConfig};
 pub use error::VerifyError;
 pub use extractor::{Authenticated, PresentedToken};
 pub use jwks_client::JwksClient;

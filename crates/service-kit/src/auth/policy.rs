@@ -41,15 +41,15 @@ impl Policy {
 
     /// What can be refused before a key is looked for.
     pub(super) fn check_header(&self, header: &Header) -> Result<(), VerifyError> {
-        if header.crit {
-            return Err(VerifyError::Header("crit"));
-        }
-        match self {
-            Self::Local { .. } if !header.typ.as_deref().is_some_and(is_access_token_type) => {
-                Err(VerifyError::Header("typ"))
-            }
-            _ => Ok(()),
-        }
+        expect_header(!header.crit, "crit")?;
+        let typ = header.typ.as_deref();
+        let accepted = match self {
+            Self::Local { .. } => typ.is_some_and(is_access_token_type),
+            // Cognito states none, emulators the usual one. Any other type means something else, such as a token that
+            // only the holder of a key may use.
+            Self::Cognito { .. } => typ.is_none_or(|typ| typ.eq_ignore_ascii_case("JWT") || is_access_token_type(typ)),
+        };
+        expect_header(accepted, "typ")
     }
 
     /// Checks the claims of a token whose signature was verified.
@@ -90,6 +90,10 @@ impl Policy {
 
 fn expect(holds: bool, claim: &'static str) -> Result<(), VerifyError> {
     if holds { Ok(()) } else { Err(VerifyError::Claim(claim)) }
+}
+
+fn expect_header(holds: bool, parameter: &'static str) -> Result<(), VerifyError> {
+    if holds { Ok(()) } else { Err(VerifyError::Header(parameter)) }
 }
 
 /// `at+jwt`, with or without its `application/` (RFC 9068 §2.1); media types know no case.
@@ -250,7 +254,18 @@ mod tests {
         }
         for typ in [None, Some("JWT"), Some("jwt"), Some(""), Some("at+jwt "), Some("dpop+jwt"), Some("text/at+jwt")] {
             assert_eq!(local().check_header(&header(typ)), Err(VerifyError::Header("typ")), "{typ:?}");
+        }
+    }
+
+    #[test]
+    fn cognito_types_its_access_tokens_as_nothing_in_particular() {
+        let header =
+            |typ: Option<&str>| Header { alg: "RS256".to_owned(), kid: None, typ: typ.map(str::to_owned), crit: false };
+        for typ in [None, Some("JWT"), Some("jwt"), Some("at+jwt")] {
             assert_eq!(cognito().check_header(&header(typ)), Ok(()), "{typ:?}");
+        }
+        for typ in ["", "dpop+jwt", "id+jwt", "logout+jwt", "JWT "] {
+            assert_eq!(cognito().check_header(&header(Some(typ))), Err(VerifyError::Header("typ")), "{typ:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use service_kit::auth::{Verifier, VerifierConfig, VerifyError};
+use service_kit::auth::{Production, Verifier, VerifierConfig, VerifyError};
 use test_support::TestIssuer;
 
 use crate::{clock, local_issuer, subject};
@@ -21,7 +21,8 @@ async fn a_remembered_token_gives_the_same_claims_without_copying_them() {
 #[tokio::test]
 async fn a_cache_of_no_entries_is_off() {
     let issuer = local_issuer();
-    let config = VerifierConfig { policy: issuer.policy(), token_cache_max: 0, jwks: None };
+    let config =
+        VerifierConfig { policy: issuer.policy(), token_cache_max: 0, jwks: None, production: Production::default() };
     let verifier = Verifier::new(&config, issuer.key_source(), Arc::new(clock()));
     let token = issuer.token(subject());
     let first = verifier.verify(&token).await.expect("a good token");

@@ -6,7 +6,7 @@ mod token;
 
 use serde_json::{Map, Value, json};
 use service_kit::auth::jwk::Jwks;
-use service_kit::auth::{KeySource, Policy, Verifier, VerifierConfig};
+use service_kit::auth::{KeySource, Policy, Production, Verifier, VerifierConfig};
 use service_kit::clock::SharedClock;
 use uuid::Uuid;
 
@@ -78,7 +78,12 @@ impl TestIssuer {
     /// As [`TestIssuer::verifier`], with keys from elsewhere.
     #[must_use]
     pub fn verifier_with(&self, keys: KeySource) -> Verifier {
-        let config = VerifierConfig { policy: self.policy(), token_cache_max: 10_000, jwks: None };
+        let config = VerifierConfig {
+            policy: self.policy(),
+            token_cache_max: 10_000,
+            jwks: None,
+            production: Production::default(),
+        };
         Verifier::new(&config, keys, self.clock.clone())
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cognito::CognitoError;
+use http::StatusCode;
 use service_kit::database::DatabaseError;
 use service_kit::problem::{FieldError, Problem};
 
@@ -10,9 +11,6 @@ use crate::hashing::{self, HashError};
 
 /// After which another code may be asked for: whoever delivers it needs more than a blip.
 const CODE_RETRY_AFTER: Duration = Duration::from_secs(30);
-
-/// After which the provider may be able to end sessions again.
-const SESSIONS_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Why a provider did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +62,8 @@ pub enum IdentityError {
     /// 503 `code_not_delivered`: the account is there, and its code could not be sent.
     #[error("the confirmation code could not be sent")]
     CodeNotDelivered,
-    /// 503 `sessions_not_ended`: the password is another one, and old sessions may go on.
+    /// 502 `sessions_not_ended`: the password is another one, and old sessions may go on. Asking again would not help: the
+    /// current password is the new one now.
     #[error("the password is changed, the sessions are not ended")]
     SessionsNotEnded(#[source] CognitoError),
     /// 403, 429 or 503, as the provider's error says.
@@ -138,10 +137,10 @@ impl From<IdentityError> for Problem {
                 "The code could not be sent; ask for another one later.",
                 CODE_RETRY_AFTER,
             ),
-            IdentityError::SessionsNotEnded(source) => Self::unavailable(
+            IdentityError::SessionsNotEnded(source) => Self::new(
+                StatusCode::BAD_GATEWAY,
                 "sessions_not_ended",
                 "The password is changed, but sessions from before may go on; log out of them.",
-                SESSIONS_RETRY_AFTER,
             )
             .with_source(source),
             IdentityError::Cognito(error) => error.into(),

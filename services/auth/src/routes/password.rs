@@ -53,7 +53,8 @@ impl FromFields for PasswordRequest {
         (status = 415, description = "The body is not `application/json`.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "A field is missing, unknown or not valid; each is named.", body = ProblemBody, content_type = "application/problem+json"),
         (status = 429, description = "`too_many_attempts`, with Cognito `identity_throttled`: the next attempt is admitted after `Retry-After`.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 503, description = "Busy, or a dependency is down; `Retry-After` says when to come back. With Cognito `sessions_not_ended`: the password is changed, old sessions may go on.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 502, description = "With Cognito `sessions_not_ended`: the password is changed, old sessions may go on.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 503, description = "Busy, or a dependency is down; `Retry-After` says when to come back.", body = ProblemBody, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn password(

@@ -1,6 +1,6 @@
 //! What each refusal of Cognito means for the call that it answers. `docs/cognito.md` has the same as a table.
 
-use cognito::{CognitoError, Refusal};
+use cognito::{CognitoError, Operation, Refusal, Trouble};
 use service_kit::problem::FieldError;
 
 use crate::identity::IdentityError;
@@ -47,6 +47,23 @@ pub(super) fn of_login(error: CognitoError) -> IdentityError {
         // that there is such an account.
         _ => IdentityError::InvalidCredentials,
     }
+}
+
+/// Of a confirmation in the middle of a login. That it was tried tells that there is such an account, so that whatever it is that
+/// fails is told as it is of anybody: only that there are too many calls, which everybody is told.
+pub(super) fn of_late_confirmation(error: CognitoError) -> IdentityError {
+    match error {
+        CognitoError::Throttled { .. } | CognitoError::Busy { .. } => error.into(),
+        _ => {
+            tracing::warn!(%error, "an account that is not confirmed cannot be confirmed either");
+            IdentityError::InvalidCredentials
+        }
+    }
+}
+
+/// Of tokens that could not be taken back later.
+pub(super) fn unusable(operation: Operation) -> IdentityError {
+    CognitoError::Unavailable { operation, trouble: Trouble::Unreadable }.into()
 }
 
 /// Of a refresh or a logout.

@@ -24,8 +24,8 @@ pub(super) struct Envelope {
 }
 
 impl Envelope {
-    /// The text for the client.
-    pub(super) fn seal(username: &str, refresh_token: &str) -> Zeroizing<String> {
+    /// The text for the client; none of what [`Envelope::open`] would refuse.
+    pub(super) fn seal(username: &str, refresh_token: &str) -> Option<Zeroizing<String>> {
         // Allocated once: a string that grows leaves copies of its contents behind.
         let length = PREFIX.len() + username.len() * 4 / 3 + 4 + refresh_token.len();
         let mut text = Zeroizing::new(String::with_capacity(length));
@@ -33,7 +33,7 @@ impl Envelope {
         URL_SAFE_NO_PAD.encode_string(username, &mut text);
         text.push('.');
         text.push_str(refresh_token);
-        text
+        Self::open(&text).is_some().then_some(text)
     }
 
     /// What a client sent, if it can be ours at all.
@@ -61,10 +61,19 @@ mod tests {
             ("", "t"),
             ("é", "a.b"),
         ] {
-            let text = Envelope::seal(username, token);
+            let text = Envelope::seal(username, token).expect("usable");
             assert!(text.starts_with("dc_"));
             let opened = Envelope::open(&text).expect("ours");
             assert_eq!((opened.username.as_str(), opened.refresh_token.as_str()), (username, token));
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_opened_is_not_sealed() {
+        let (long, name) = ("x".repeat(MAX_BYTES), "n".repeat(MAX_USERNAME_BYTES + 1));
+        for (username, token) in [("ada", ""), ("ada", "a b"), ("ada", "é"), ("ada", &long), (&name, "t"), ("a\0", "t")]
+        {
+            assert!(Envelope::seal(username, token).is_none(), "{username:?} {token:?}");
         }
     }
 

@@ -6,7 +6,7 @@
 mod answers;
 mod envelope;
 
-use ::cognito::{App, Confirmation, NewUser, Refusal, Tokens};
+use ::cognito::{App, Confirmation, NewUser, Operation, Refusal, Tokens};
 use async_trait::async_trait;
 use service_kit::clock::SharedClock;
 use zeroize::Zeroizing;
@@ -62,11 +62,14 @@ impl CognitoProvider {
             && outcome.as_ref().is_err_and(|error| error.refusal() == Some(Refusal::UserNotConfirmed))
         {
             // What a registration was cut off from doing. The password is looked at after it.
-            self.confirm_as_admin(email).await.map_err(answers::of_login)?;
+            self.confirm_as_admin(email).await.map_err(answers::of_late_confirmation)?;
             outcome = self.app.log_in(email.as_str(), password.expose()).await;
         }
         let Tokens { access_token, expires_in, refresh_token, username } = outcome.map_err(answers::of_login)?;
-        let refresh_token = refresh_token.map(|token| Envelope::seal(&username, &token));
+        let refresh_token = match refresh_token {
+            Some(token) => Some(Envelope::seal(&username, &token).ok_or_else(|| answers::unusable(Operation::LogIn))?),
+            None => None,
+        };
         Ok(IssuedTokens { access_token, expires_in, refresh_token })
     }
 
@@ -84,7 +87,9 @@ impl CognitoProvider {
         let Tokens { access_token, expires_in, refresh_token, .. } = outcome.map_err(answers::of_session)?;
         // A pool that does not rotate gives none: the one at hand stays good.
         let refresh_token = match refresh_token {
-            Some(token) => Envelope::seal(&session.username, &token),
+            Some(token) => {
+                Envelope::seal(&session.username, &token).ok_or_else(|| answers::unusable(Operation::Refresh))?
+            }
             None => presented,
         };
         Ok(IssuedTokens { access_token, expires_in, refresh_token: Some(refresh_token) })

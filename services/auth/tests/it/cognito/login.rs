@@ -124,7 +124,25 @@ async fn as_admin_an_unconfirmed_user_is_confirmed_and_then_the_password_counts(
         [json!({"UserPoolId": "eu-central-1_test", "Username": EMAIL})]
     );
 
-    let wrong = CognitoAnswer::error("NotAuthorizedException", "Incorrect username or password.");
-    task.stub.answer_in_turn("InitiateAuth", [unconfirmed(), wrong]);
+    let wrong = || CognitoAnswer::error("NotAuthorizedException", "Incorrect username or password.");
+    task.stub.answer_in_turn("InitiateAuth", [unconfirmed(), wrong()]);
     task.login().await.assert_problem(401, "invalid_credentials");
+
+    // That it cannot be confirmed is not told: of nobody's account it would not have been tried.
+    task.stub.answer("InitiateAuth", unconfirmed());
+    for trouble in [CognitoAnswer::error("AccessDeniedException", ""), CognitoAnswer::Html(500), wrong()] {
+        task.stub.answer("AdminConfirmSignUp", trouble);
+        task.login().await.assert_problem(401, "invalid_credentials");
+    }
+}
+
+#[tokio::test]
+async fn a_refresh_token_that_could_not_be_taken_back_is_not_handed_out() {
+    let task = OnCognito::start().await;
+    for odd in ["x".repeat(9_000), "a token".to_owned()] {
+        let mut result = task.result();
+        result["RefreshToken"] = json!(odd);
+        task.stub.answer("InitiateAuth", CognitoAnswer::Ok(json!({"AuthenticationResult": result})));
+        task.login().await.assert_problem(503, "identity_unavailable");
+    }
 }
