@@ -44,6 +44,8 @@ pub struct UslFit {
     pub residual_deviation: f64,
     /// What the points cannot tell, one sentence each.
     pub caveats: Vec<String>,
+    /// The parameters of the refits that the intervals come from.
+    refits: Vec<Parameters>,
 }
 
 impl UslFit {
@@ -51,6 +53,13 @@ impl UslFit {
     #[must_use]
     pub fn throughput(&self, n: f64) -> f64 {
         predict([self.lambda.value, self.sigma.value, self.kappa.value], n)
+    }
+
+    /// The 95 % interval of the fitted throughput at `n`: the middle of what the refits give there. `None` without refits.
+    #[must_use]
+    pub fn throughput_interval(&self, n: f64) -> Option<Interval> {
+        let mut values: Vec<f64> = self.refits.iter().map(|refit| predict(*refit, n)).collect();
+        percentile_interval(&mut values, CONFIDENCE)
     }
 }
 
@@ -136,7 +145,7 @@ pub fn fit_usl_with(points: &[UslPoint], resampling: Resampling) -> Result<UslFi
         caveats.push(format!("contention may be zero (interval 0 to {:.3})", sigma.interval.high));
     }
     let peak = (kappa.interval.low > 0.0).then(|| peak(best, &refits)).flatten();
-    Ok(UslFit { lambda, sigma, kappa, peak, residual_deviation, caveats })
+    Ok(UslFit { lambda, sigma, kappa, peak, residual_deviation, caveats, refits })
 }
 
 fn peak(best: Parameters, refits: &[Parameters]) -> Option<UslParameter> {
@@ -282,6 +291,26 @@ mod tests {
     }
 
     const LEVELS: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 12.0, 16.0, 24.0, 32.0];
+
+    #[test]
+    fn the_band_of_the_curve_encloses_it_and_is_narrow_where_points_agree() {
+        let of = |scatter: f64| -> UslFit {
+            let points: Vec<UslPoint> = [1.0, 2.0, 4.0, 8.0]
+                .into_iter()
+                .flat_map(|n| {
+                    let exact = predict([100.0, 0.05, 0.01], n);
+                    [exact * (1.0 - scatter), exact * (1.0 + scatter)].map(|throughput| UslPoint { n, throughput })
+                })
+                .collect();
+            fit_usl(&points).expect("a fit")
+        };
+        let width = |fit: &UslFit| {
+            let Interval { low, high, .. } = fit.throughput_interval(4.0).expect("refits");
+            assert!(low <= fit.throughput(4.0) && fit.throughput(4.0) <= high, "{low} to {high}");
+            high - low
+        };
+        assert!(width(&of(0.002)) < width(&of(0.03)) / 3.0);
+    }
 
     #[test]
     fn exact_points_give_their_parameters_back() {
