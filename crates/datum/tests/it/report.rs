@@ -59,7 +59,7 @@ fn single_runs_are_not_told_apart_without_a_noise_floor() {
     let done = home.run(&["compare", "a.txt", "b.txt"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let throughput = done.stdout.lines().find(|line| line.starts_with("throughput")).unwrap();
-    assert!(throughput.contains("-14 %") && throughput.ends_with("not distinguishable"), "{throughput}");
+    assert!(throughput.contains("-14 %") && throughput.ends_with("not decidable (1 run)"), "{throughput}");
     assert!(done.stdout.contains("--noise"), "{done:?}");
 }
 

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use envelope::analysis::{Owner, error_table};
-use envelope::import::{k6_intervals, read};
+use envelope::import::{K6Points, k6_intervals, read};
 use envelope::result::{Answerer, Interval, Load};
 use envelope::run::{LatencySummary, Run, SourceKind, WindowRule};
 
@@ -278,4 +278,65 @@ fn the_machine_readable_summary_gives_rates_from_its_duration() {
             matches!(run.load, Some(Load::Closed { vus: 200, think_time_mean_seconds }) if (think_time_mean_seconds - 0.9195).abs() < 1e-9)
         );
     }
+}
+
+/// Points of twelve seconds as Datum's scripts write them: two endpoints, failures with their causes, stages, a second without
+/// anything, points a little out of order, and one that comes too late for its second.
+fn points_of_datums_scripts() -> Vec<String> {
+    let point = |metric: &str, millis: u64, value: f64, tags: &str| {
+        format!(
+            r#"{{"metric":"{metric}","type":"Point","data":{{"time":"2026-01-01T00:00:{:02}.{:03}Z","value":{value},"tags":{{{tags}}}}}}}"#,
+            millis / 1_000,
+            millis % 1_000
+        )
+    };
+    let mut lines = vec![point("load_began", 20, 1_767_225_600_000.0, r#""phase":"ramp""#)];
+    for step in 0..400_u64 {
+        // Neighbours change places, and second 5 is empty.
+        let millis = 100 + (step ^ 3) * 28;
+        if (5_000..6_000).contains(&millis) {
+            continue;
+        }
+        let phase = if millis < 3_000 { "ramp" } else { "measure" };
+        let endpoint = if step % 7 == 0 { "login" } else { "get-user" };
+        let tags = format!(r#""endpoint":"{endpoint}","phase":"{phase}","status":"200""#);
+        let millis_of = |value: u64| f64::from(u32::try_from(value).unwrap()) / 10.0;
+        lines.push(point("latency", millis, millis_of(10 + step % 90), &tags));
+        lines.push(point("stage_db", millis, millis_of(1 + step % 9), &tags));
+        lines.push(point("unattributed", millis, millis_of(1 + step % 5), &tags));
+        if step % 50 == 0 {
+            let refused = format!(
+                r#""endpoint":"{endpoint}","phase":"{phase}","status":"503","code":"hashing_busy","answerer":"task""#
+            );
+            lines.push(point("failures", millis, 1.0, &refused));
+            lines.push(point("failed_latency", millis, 4.5, &refused));
+        }
+        if step % 35 == 0 {
+            lines.push(point("vus", millis, millis_of(step), ""));
+            lines.push(point("dropped_iterations", millis, 1.0, ""));
+            lines.push(point("identities", millis, 1.0, ""));
+        }
+    }
+    lines.push(point("latency", 1_000, 9.0, r#""endpoint":"login","phase":"ramp","status":"200""#));
+    lines
+}
+
+#[test]
+fn points_become_the_same_seconds_while_k6_writes_them_and_from_its_file() {
+    let lines = points_of_datums_scripts();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("points.json");
+    fs::write(&file, lines.join("\n") + "\n").unwrap();
+    let mut from_file: Vec<Interval> = Vec::new();
+    let facts_of_file = k6_intervals(&file, |interval| from_file.push(interval)).unwrap();
+
+    let mut points = K6Points::default();
+    let mut live: Vec<Interval> = lines.iter().flat_map(|line| points.take(line)).collect();
+    live.extend(points.finish());
+    assert_eq!(live.iter().map(|interval| interval.second).collect::<Vec<_>>(), (0..12).collect::<Vec<_>>());
+    // A file's seconds without any sample are left out.
+    live.retain(|interval| interval.second != 5);
+    assert_eq!(live, from_file);
+    assert_eq!(points.facts(), facts_of_file);
+    assert_eq!((facts_of_file.late_points, facts_of_file.phases.len()), (1, 2), "{facts_of_file:?}");
 }
