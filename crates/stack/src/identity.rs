@@ -15,6 +15,12 @@ const POOL_ID: &str = "COGNITO_USER_POOL_ID";
 const CLIENT_ID: &str = "COGNITO_CLIENT_ID";
 /// How accounts are confirmed: `automatic`, `code`, `admin`.
 const CONFIRMATION: &str = "COGNITO_CONFIRMATION";
+/// What says something about a given pool alone: the variable, the value that is true of the double, and what to do for the double.
+const OF_A_POOL: [(&str, &str, &str); 3] = [
+    ("COGNITO_ENDPOINT_URL", "", "or unset it for the Cognito double"),
+    ("COGNITO_CLIENT_SECRET", "", "or give the double's client a secret with COGNITO_DOUBLE_CLIENT_SECRET"),
+    ("COGNITO_REFRESH_TOKEN_ROTATION", "off", "or unset it for the Cognito double, which does not rotate"),
+];
 /// What finds AWS credentials, for whoever confirms accounts as an administrator.
 const CREDENTIALS: [&str; 6] =
     ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_CONFIG_FILE", "HOME"];
@@ -45,14 +51,23 @@ impl GivenPool {
     /// The pool that an environment names by `COGNITO_USER_POOL_ID` or `COGNITO_CLIENT_ID`; none where it names neither.
     ///
     /// # Errors
-    /// It names only one of the two, or not the region.
+    /// It names only one of the two, or not the region; or it describes a pool without naming it, which the double could only
+    /// disappoint.
     pub fn find(environment: &Variables, set: &Variables) -> Result<Option<Self>, StackError> {
         let get = |name: &str| {
             let value = set.get(name).or_else(|| environment.get(name));
             value.filter(|value| !value.is_empty()).cloned()
         };
         let (pool, client) = match (get(POOL_ID), get(CLIENT_ID)) {
-            (None, None) => return Ok(None),
+            (None, None) => {
+                return match OF_A_POOL.iter().find(|(name, of_double, _)| get(name).is_some_and(|it| it != *of_double))
+                {
+                    Some((name, _, instead)) => Err(StackError::Configuration(format!(
+                        "{name} is set, and no user pool is named; set {POOL_ID} and {CLIENT_ID} too, {instead}"
+                    ))),
+                    None => Ok(None),
+                };
+            }
             (Some(pool), Some(client)) => (pool, client),
             (pool, _) => {
                 let (found, missing) = if pool.is_some() { (POOL_ID, CLIENT_ID) } else { (CLIENT_ID, POOL_ID) };
@@ -236,6 +251,17 @@ mod tests {
         assert_eq!(find(&[("COGNITO_MAX_CONNECTIONS", "5"), (POOL_ID, "")], &[]).unwrap(), None);
         let pool = find(&[(POOL_ID, "us-east-1_a")], &[(CLIENT_ID, "c")]).unwrap().unwrap();
         assert_eq!((pool.region.as_str(), pool.client_id.as_str()), ("us-east-1", "c"));
+        for (name, value) in [
+            ("COGNITO_ENDPOINT_URL", "http://127.0.0.1:5000"),
+            ("COGNITO_CLIENT_SECRET", "hunter2"),
+            ("COGNITO_REFRESH_TOKEN_ROTATION", "on"),
+        ] {
+            let error = find(&[], &[(name, value)]).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{name} is set, and no user pool is named")), "{error}");
+            assert!(!error.contains("hunter2"), "{error}");
+            assert_eq!(find(&[(name, "")], &[]).unwrap(), None, "empty is unset");
+        }
+        assert_eq!(find(&[("COGNITO_REFRESH_TOKEN_ROTATION", "off")], &[]).unwrap(), None, "what the double does");
         for (name, missing) in [(POOL_ID, CLIENT_ID), (CLIENT_ID, POOL_ID)] {
             let error = find(&[(name, "us-east-1_a")], &[]).unwrap_err();
             assert!(error.to_string().contains(missing), "{error}");
