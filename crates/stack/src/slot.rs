@@ -28,6 +28,8 @@ use crate::targets::Targets;
 /// `healthCheckGracePeriodSeconds` is meant for the same. A task that died and was started again is waited for without end:
 /// what it waits for (a database) may come back.
 pub const READY_WITHIN: Duration = Duration::from_mins(1);
+/// After how long a start tells what a first process waits for. Not more often: every task has something to say.
+const STILL_WAITING: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 /// Between two words to whoever waits for a replacement.
 const REPORT_PAUSE: Duration = Duration::from_secs(2);
 /// How often a task may die while the stack starts. More than once, because somebody may take its port in between.
@@ -251,8 +253,19 @@ impl Keeper {
         self.show(process, Health::Starting);
         let waiting_for = watch::Sender::default();
         let authority = process.authority();
+        let (task, board) = (self.task, Arc::clone(&self.surroundings.board));
+        let tell = async {
+            let began = Instant::now();
+            for after in STILL_WAITING {
+                tokio::time::sleep_until(began + after).await;
+                let seconds = after.as_secs();
+                notice(&board, task, &format!("is not ready after {seconds} s: {}", *waiting_for.borrow()));
+            }
+            std::future::pending::<()>().await;
+        };
         tokio::select! {
             status = process.exited() => Awaited::Died(status),
+            () = tell, if self.first.is_some() => unreachable!("it is pending in the end"),
             () = self.stop.cancelled() => Awaited::Stopped,
             () = until_ready(&authority, &waiting_for) => Awaited::Ready,
             Some(replacement) = self.replacements.recv() => Awaited::Unwanted(replacement),
@@ -400,9 +413,13 @@ impl Keeper {
     }
 
     fn notice(&self, what: &str) {
-        tracing::warn!(task = %self.task, "{what}");
-        self.surroundings.board.notice(format!("{} {what}", self.task));
+        notice(&self.surroundings.board, self.task, what);
     }
+}
+
+fn notice(board: &Board, task: TaskId, what: &str) {
+    tracing::warn!(%task, "{what}");
+    board.notice(format!("{task} {what}"));
 }
 
 /// Lets a process finish its requests, and stops it.

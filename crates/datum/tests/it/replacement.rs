@@ -1,5 +1,6 @@
 //! A restart whose new tasks cannot become ready, and how a system that is not well presents itself.
 
+use nix::sys::signal::Signal;
 use stack::Location;
 use stack::state_dir::{self, StateDir};
 
@@ -63,6 +64,19 @@ fn a_task_that_cannot_become_ready_is_waited_for_so_long_named_and_not_replaced(
     assert!(restart.stderr.contains("task actor-1 is not ready"), "{restart:?}");
     assert!(home.run(&["status"]).stdout.contains("degraded: actor 0 of 1 healthy"));
     assert_eq!(home.run(&["restart", "auth"]).code, Some(0), "others can be replaced");
+}
+
+#[test]
+fn a_start_that_waits_for_a_provider_tells_what_for() {
+    let home = Home::new();
+    let pool = ["COGNITO_USER_POOL_ID=us-east-1_a", "COGNITO_CLIENT_ID=web", "COGNITO_ENDPOINT_URL=http://127.0.0.1:1"];
+    let mut arguments = vec!["--ephemeral", "--identity", "cognito"];
+    arguments.extend(pool.iter().flat_map(|setting| ["--set", setting]));
+    let up = home.start(&arguments);
+    eventually("a reason", || up.output().contains("auth-1 is not ready after 5 s: /ready says 503"));
+    assert!(!up.output().contains("is ready:"), "{}", up.output());
+    up.signal(Signal::SIGINT);
+    let _ = up.end();
 }
 
 #[test]
