@@ -300,7 +300,7 @@ fn points_of_datums_scripts() -> Vec<String> {
         let phase = if millis < 3_000 { "ramp" } else { "measure" };
         let endpoint = if step % 7 == 0 { "login" } else { "get-user" };
         let tags = format!(r#""endpoint":"{endpoint}","phase":"{phase}","status":"200""#);
-        let millis_of = |value: u64| f64::from(u32::try_from(value).unwrap()) / 10.0;
+        let millis_of = |value: u64| f64::from(u32::try_from(value).expect("a few hundred")) / 10.0;
         lines.push(point("latency", millis, millis_of(10 + step % 90), &tags));
         lines.push(point("stage_db", millis, millis_of(1 + step % 9), &tags));
         lines.push(point("unattributed", millis, millis_of(1 + step % 5), &tags));

@@ -68,17 +68,18 @@ pub(super) const IS_IT_THE_IDENTITY_PROVIDER: Rule = Rule {
 
 fn sentence(title: &str, anatomy: &Anatomy) -> String {
     let all = around(anatomy);
-    let each = |of: &dyn Fn(&Cut) -> String| {
+    let each = |of: &dyn Fn(&Cut, &str) -> String| {
         let words = all.iter().map(|around| {
-            let rough =
-                if around.name.starts_with(format::ROUGHLY) { format::ROUGHLY.to_string() } else { String::new() };
-            around.cut.as_ref().map_or_else(|| format::TOO_FEW.to_owned(), |cut| format!("{rough}{}", of(cut)))
+            let rough = around.name.starts_with(format::ROUGHLY).then(|| format::ROUGHLY.to_string());
+            let rough = rough.unwrap_or_default();
+            around.cut.as_ref().map_or_else(|| format::TOO_FEW.to_owned(), |cut| of(cut, &rough))
         });
         format::list(&words.collect::<Vec<_>>())
     };
-    let largest = each(&|cut: &Cut| {
+    let largest = each(&|cut: &Cut, rough: &str| {
         cut.largest().map_or_else(String::new, |(part, share)| {
-            format!("{} with {} ({})", stage_in_words(part), format::percent(share), format::ms(share * cut.mean_ms))
+            let (share, time) = (format::percent(share), format::ms(share * cut.mean_ms));
+            format!("{} with {rough}{share} ({time})", stage_in_words(part))
         })
     });
     let title = capitalised(title);
@@ -89,15 +90,20 @@ fn sentence(title: &str, anatomy: &Anatomy) -> String {
         String::new()
     };
     if shares.iter().all(|share| *share <= 0.0) {
-        let lengths = each(&|cut| format::ms(cut.mean_ms));
+        let lengths = each(&|cut, rough| format!("{rough}{}", format::ms(cut.mean_ms)));
         return format!(
             "{title}: login asks no identity provider. Around the median, the 95th and the 99th percentile it takes {lengths}; \
              the largest part is {largest}{of_few}."
         );
     }
-    let percent = each(&|cut| {
+    let percent = each(&|cut, rough| {
         let share = cut.share(PROVIDER);
-        format!("{} ({} of {})", format::percent(share), format::ms(share * cut.mean_ms), format::ms(cut.mean_ms))
+        format!(
+            "{rough}{} ({} of {})",
+            format::percent(share),
+            format::ms(share * cut.mean_ms),
+            format::ms(cut.mean_ms)
+        )
     });
     let provider =
         format!("the identity provider is {percent} of the logins around the median, the 95th and the 99th percentile");
