@@ -52,6 +52,11 @@ impl RunSpec {
     pub(super) fn new(scenario: Scenario, out: &Path) -> Self {
         Self { scenario, driver: Driver::Native, users: None, seed: 1, role: None, label: None, out: out.to_owned() }
     }
+
+    /// The same with a label, by which the runs of one experiment are told apart.
+    pub(super) fn labelled(self, label: impl Into<String>) -> Self {
+        Self { label: Some(label.into()), ..self }
+    }
 }
 
 /// What is loaded.

@@ -53,8 +53,7 @@ pub(in crate::bench) async fn run(args: &AuthAttributionArgs, operator: &Operato
             // The same load for all: what differs is who knows the accounts.
             seed: args.seed.seed,
             role: Some(part.role.clone()),
-            label: Some(part.label.clone()),
-            ..RunSpec::new(scenario(part.scenario, args.rate, args.duration)?, &folder)
+            ..RunSpec::new(scenario(part.scenario, args.rate, args.duration)?, &folder).labelled(&part.label)
         };
         announce(&spec);
         let settings = StackSettings { double: part.double.clone(), ..StackSettings::default() };

@@ -52,8 +52,7 @@ pub(in crate::bench) async fn run(args: &CheckFreezeArgs, operator: &Operator) -
         )));
     }
     let folder = report::new_set(&args.out.folder, "freeze")?;
-    let spec =
-        |scenario: Scenario, label: &str| RunSpec { label: Some(label.to_owned()), ..RunSpec::new(scenario, &folder) };
+    let spec = |scenario: Scenario, label: &str| RunSpec::new(scenario, &folder).labelled(label);
     let open = spec(scenario(open_model(args.rate), args.duration), "open");
     let closed = spec(scenario(closed_model(), args.duration), "closed");
     let settings = StackSettings::default();

@@ -66,7 +66,7 @@ pub(in crate::bench) async fn run(args: &CheckIdentityArgs, operator: &Operator)
     let delay = format!("InitiateAuth={}ms", args.delay_ms);
     for (label, latency) in [("without", ""), ("without-again", ""), ("delayed", delay.as_str())] {
         say(format_args!("\n{}", if latency.is_empty() { "without a delay" } else { latency }));
-        let spec = RunSpec { label: Some(label.to_owned()), ..RunSpec::new(few_users(args.duration), &folder) };
+        let spec = RunSpec::new(few_users(args.duration), &folder).labelled(label);
         let double = Double { latency: latency.to_owned(), ..Double::default() };
         let finished = one(&spec, double, operator).await?;
         if operator.wants_stop() {
@@ -78,7 +78,7 @@ pub(in crate::bench) async fn run(args: &CheckIdentityArgs, operator: &Operator)
     let mut lines = attribution(f64::from(args.delay_ms), before, again, after)?;
 
     say(format_args!("\n{LOGINS_A_SECOND:.0} logins a second, of which the provider admits {QUOTA_A_SECOND:.0}"));
-    let spec = RunSpec { label: Some("quota".to_owned()), ..RunSpec::new(beyond_the_quota(), &folder) };
+    let spec = RunSpec::new(beyond_the_quota(), &folder).labelled("quota");
     let quotas = format!("UserAuthentication={QUOTA_A_SECOND:.0}");
     let finished = one(&spec, Double { quotas, ..Double::default() }, operator).await?;
     if operator.wants_stop() {

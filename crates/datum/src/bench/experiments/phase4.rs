@@ -61,8 +61,7 @@ pub(in crate::bench) async fn run(args: &Phase4Args, operator: &Operator) -> Res
             // The same load for all: what differs is the system.
             seed: args.seed.seed,
             role: Some(part.role.to_owned()),
-            label: Some(part.label.to_owned()),
-            ..RunSpec::new(scenario.clone(), &folder)
+            ..RunSpec::new(scenario.clone(), &folder).labelled(part.label)
         };
         if number == 0 {
             announce(&spec);

@@ -53,8 +53,7 @@ impl Found {
 
 pub(in crate::bench) async fn run(args: &SelftestArgs, operator: &Operator) -> Result<ExitCode, BenchError> {
     let folder = report::new_set(&args.out.folder, "selftest")?;
-    let spec =
-        |label: &str| RunSpec { label: Some(label.to_owned()), ..RunSpec::new(scenario(args.duration), &folder) };
+    let spec = |label: &str| RunSpec::new(scenario(args.duration), &folder).labelled(label);
     say(format_args!("selftest: {} ms are added to one stage after the other", args.delay_ms));
     say("\nwithout a delay");
     let before = measure(&spec("without"), &settings(None), operator).await?;
