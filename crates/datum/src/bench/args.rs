@@ -67,13 +67,13 @@ pub(crate) struct LoadArgs {
     /// Arrivals a second (open model)
     #[arg(long, value_name = "R", value_parser = parse_rate, conflicts_with = "vus")]
     pub(crate) rate: Option<f64>,
-    /// Length of the measured phase: 90, 90s, 3m, 1h
+    /// Length of the measured phase, warm-up and ramps not among it: 90, 90s, 3m, 1h
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub(crate) duration: Option<u32>,
     /// Length of the warm-up at full load, which is discarded; 0 for none
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub(crate) warm_up: Option<u32>,
-    /// Length of the ramp
+    /// Length of each ramp, up before the warm-up and, where the scenario has one, down at the end; 0 for none
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub(crate) ramp: Option<u32>,
     /// Mean think time in seconds (closed model); 0 for none
@@ -320,7 +320,7 @@ pub(crate) struct AuthAttributionArgs {
     /// Arrivals a second
     #[arg(long, value_name = "R", value_parser = parse_rate, default_value = "60")]
     pub(crate) rate: f64,
-    /// Length of each measured phase
+    /// Length of each measured phase; there are six, each after 10 s of warm-up
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "60s")]
     pub(crate) duration: u32,
     #[command(flatten)]

@@ -18,6 +18,9 @@ pub(super) async fn with_stack<T>(
     let began = Instant::now();
     let mut stack = OwnStack::start(settings, operator.stop()).await?;
     say(format_args!("system        {}: {}  ({})", stack.base_url(), settings.describe(), seconds(began.elapsed())));
+    if let Some(identity) = settings.describe_identity(stack.facts()) {
+        say(format_args!("identity      {identity}"));
+    }
     let outcome = work(&mut stack).await;
     let began = Instant::now();
     stack.stop().await;

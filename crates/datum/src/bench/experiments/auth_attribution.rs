@@ -47,6 +47,7 @@ pub(in crate::bench) async fn run(args: &AuthAttributionArgs, operator: &Operato
     let folder = report::new_set(&args.out.folder, "auth-attribution")?;
     let mut finished = Vec::new();
     let parts = parts(&args.idp_latency);
+    say(how_long(parts.len(), args.duration));
     for (number, part) in parts.iter().enumerate() {
         say(format_args!("\nrun {} of {}: {}", number + 1, parts.len(), part.role));
         let spec = RunSpec {
@@ -76,6 +77,18 @@ pub(in crate::bench) async fn run(args: &AuthAttributionArgs, operator: &Operato
     headline::show_paths(&built.write(&folder)?);
     say(format_args!("\nDatum {}, result {}", capsule::this_datum(), folder.display()));
     Ok(exit_code(&finished, operator))
+}
+
+/// What the whole will take, beside starting and stopping a system for each run.
+fn how_long(runs: usize, seconds: u32) -> String {
+    let each = u64::from(WARM_UP_SECONDS + seconds);
+    let total = each * u64::try_from(runs).unwrap_or(u64::MAX);
+    format!("{runs} runs of {each} s, each with a system of its own: {} in all", words(total))
+}
+
+/// Minutes where there are several.
+fn words(seconds: u64) -> String {
+    if seconds < 120 { format!("{seconds} s") } else { format!("about {} minutes", seconds.div_ceil(60)) }
 }
 
 fn scenario(name: &str, rate: f64, seconds: u32) -> Result<Scenario, BenchError> {
@@ -120,6 +133,12 @@ fn parts(idp_latency: &str) -> Vec<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_long_it_takes_is_told_before() {
+        assert_eq!(how_long(6, 60), "6 runs of 70 s, each with a system of its own: about 7 minutes in all");
+        assert_eq!(how_long(6, 5), "6 runs of 15 s, each with a system of its own: 90 s in all");
+    }
 
     #[test]
     fn each_provider_is_loaded_with_logins_and_without() {

@@ -192,17 +192,31 @@ impl StackSettings {
         };
         let pool = pool_size(&self.set);
         let cpu = self.task_cpu.map(|cpu| format!(", {} CPU units a task", cpu.units())).unwrap_or_default();
-        let throttle = if self.throttle_off() { ", login throttling OFF" } else { "" };
+        let throttle = match (&self.double, self.throttle_off()) {
+            (Some(_), _) => ", login throttling is the pool's",
+            (None, true) => ", login throttling OFF",
+            (None, false) => "",
+        };
         let delay = match &self.delay {
             Some(Delay::Stage(delay)) => format!(", delayed on purpose: {delay}"),
             Some(Delay::Forward(delay)) => format!(", delayed on purpose: balancer {delay}"),
             None => String::new(),
         };
-        let identity = self.double.as_ref().map(|double| {
-            let how: Vec<String> = double.variables().map(|(_, value)| value).collect();
-            format!(", identity provider: Cognito double {}", how.join(" ")).trim_end().to_owned()
-        });
-        format!("{tasks}, pools {}/{}{cpu}{throttle}{delay}{}", pool.max, pool.min, identity.unwrap_or_default())
+        format!("{tasks}, pools {}/{}{cpu}{throttle}{delay}", pool.max, pool.min)
+    }
+
+    /// A line about who keeps the accounts, where that is not the system itself.
+    pub(in crate::bench) fn describe_identity(&self, facts: &StackFacts) -> Option<String> {
+        self.double.as_ref()?;
+        let of = |name: &str| facts.settings.get(name).map(String::as_str).filter(|value| !value.is_empty());
+        Some(match of("COGNITO_USER_POOL_ID") {
+            Some(pool) => format!("user pool {pool} at {}", of("COGNITO_ENDPOINT_URL").unwrap_or("AWS")),
+            None => format!(
+                "Cognito double, latency {}, quotas {}",
+                of("COGNITO_DOUBLE_LATENCY").unwrap_or("none"),
+                of("COGNITO_DOUBLE_QUOTAS").unwrap_or("none")
+            ),
+        })
     }
 
     fn throttle_off(&self) -> bool {
@@ -340,6 +354,13 @@ mod tests {
         assert_eq!(asked.environment(), [("COGNITO_DOUBLE_LATENCY", "*=20ms".to_owned())]);
         let facts = asked.facts(&pool, "15".into());
         assert_eq!(facts.settings["COGNITO_USER_POOL_ID"], "us-east-1_x");
+        assert_eq!(asked.describe_identity(&facts).as_deref(), Some("user pool us-east-1_x at AWS"));
+        let shell = shell(&[("COGNITO_DOUBLE_QUOTAS", "default")]);
+        assert_eq!(
+            asked.describe_identity(&asked.facts(&shell, "15".into())).as_deref(),
+            Some("Cognito double, latency *=20ms, quotas default")
+        );
+        assert_eq!(StackSettings::default().describe_identity(&facts), None);
         assert_eq!(facts.settings["COGNITO_DOUBLE_LATENCY"], "*=20ms");
         let experiment = StackSettings { double: Some(Double::default()), ..StackSettings::default() };
         assert!(!experiment.facts(&pool, "15".into()).settings.contains_key("COGNITO_DOUBLE_LATENCY"));
