@@ -41,6 +41,7 @@ pub(crate) struct Identity {
     pub(crate) port: u16,
     pub(crate) started_at: OffsetDateTime,
     pub(crate) throttle_off: bool,
+    pub(crate) task_cpu_units: Option<u32>,
     pub(crate) provider: IdentityStatus,
     pub(crate) faults: Vec<String>,
 }
@@ -54,6 +55,7 @@ impl Identity {
             started_at: self.started_at,
             ready,
             throttle_off: self.throttle_off,
+            task_cpu_units: self.task_cpu_units,
             identity: self.provider.clone(),
             faults: self.faults.clone(),
             tasks: board.tasks(),

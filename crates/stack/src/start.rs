@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::board::Board;
 use crate::cognito::{CognitoDouble, PoolAccess};
-use crate::cpu_quota::{self, Quotas};
+use crate::cpu_quota::{self, Quotas, TaskCpu};
 use crate::database::{self, ClaimedRoles};
 use crate::environment::{self, Chosen, ObjectStoreAccess, Wiring};
 use crate::error::StackError;
@@ -149,6 +149,7 @@ impl Start<'_> {
             port,
             started_at: SystemClock.now(),
             throttle_off: matches!(self.options.identity, IdentityOptions::Local) && self.chosen.throttle_off(),
+            task_cpu_units: self.options.task_cpu.map(TaskCpu::units),
             provider: self.provider_status(""),
             faults: self.chosen.faults(),
         };

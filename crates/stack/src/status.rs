@@ -97,6 +97,9 @@ pub struct StackStatus {
     pub ready: bool,
     /// Whether login throttling is off, as load tests want it.
     pub throttle_off: bool,
+    /// The hard share of CPU time of each task, in units of 1/1024 vCPU; none without `--task-cpu`.
+    #[serde(default)]
+    pub task_cpu_units: Option<u32>,
     /// Who keeps accounts.
     #[serde(default)]
     pub identity: IdentityStatus,
@@ -166,6 +169,7 @@ mod tests {
             started_at: OffsetDateTime::UNIX_EPOCH,
             ready: true,
             throttle_off: false,
+            task_cpu_units: None,
             identity: IdentityStatus::Local,
             faults: Vec::new(),
             tasks: vec![task(Service::Auth, 1, Health::Healthy), task(Service::Actor, 1, Health::Healthy)],

@@ -69,13 +69,25 @@ pub(crate) fn follow(group: &Arc<Group>, source: &TargetSource, every: Duration)
 
 async fn watch_name(group: Arc<Group>, host: String, port: u16, every: Duration) {
     let mut known = BTreeSet::new();
+    let mut outage = None;
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let found = tokio::net::lookup_host((host.as_str(), port)).await;
+        report(group.name(), found.as_ref().err().map(io::Error::kind), &mut outage);
         known = apply(&group, known, found.map(BTreeSet::from_iter));
     }
+}
+
+/// Tells when look-ups begin to fail, fail otherwise, or succeed again: not each of them, since there is one a second.
+fn report(group: &str, failed: Option<io::ErrorKind>, outage: &mut Option<io::ErrorKind>) {
+    match failed {
+        Some(kind) if *outage != Some(kind) => tracing::warn!(group, ?kind, "looking up targets fails"),
+        None if outage.is_some() => tracing::info!(group, "looking up targets succeeds again"),
+        _ => {}
+    }
+    *outage = failed;
 }
 
 /// Makes the group follow what a name stands for. A look-up that fails changes nothing: a name server that is away must
@@ -85,13 +97,7 @@ fn apply(
     known: BTreeSet<SocketAddr>,
     found: io::Result<BTreeSet<SocketAddr>>,
 ) -> BTreeSet<SocketAddr> {
-    let found = match found {
-        Ok(found) => found,
-        Err(error) => {
-            tracing::warn!(group = group.name(), kind = ?error.kind(), "looking up targets failed");
-            return known;
-        }
-    };
+    let Ok(found) = found else { return known };
     for gone in known.difference(&found) {
         group.deregister(*gone);
     }

@@ -68,10 +68,11 @@ fn summary(status: &StackStatus) -> String {
         word => word.to_owned(),
     };
     let throttle = if status.throttle_off { ", login throttling is OFF" } else { "" };
+    let quota = status.task_cpu_units.map(|units| format!(", {units} CPU units a task")).unwrap_or_default();
     let faults = match status.faults.join(", ") {
         none if none.is_empty() => none,
         faults => format!(", requests are SLOW on purpose: {faults}"),
     };
     let users = status.identity.describe().map(|identity| format!("\nusers: {identity}")).unwrap_or_default();
-    format!("{} (process {}, {state}{throttle}{faults}){users}\n", status.base_url, status.pid)
+    format!("{} (process {}, {state}{quota}{throttle}{faults}){users}\n", status.base_url, status.pid)
 }

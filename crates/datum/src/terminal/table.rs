@@ -109,6 +109,7 @@ mod tests {
             started_at: time::OffsetDateTime::UNIX_EPOCH,
             ready: true,
             throttle_off: false,
+            task_cpu_units: None,
             identity: stack::identity::IdentityStatus::Local,
             faults: Vec::new(),
             tasks: vec![task.clone(), TaskStatus { number: 2, health: Health::Restarting, pid: None, ..task }],

@@ -139,6 +139,7 @@ pub(crate) fn status(ready: bool) -> StackStatus {
         started_at: time::OffsetDateTime::UNIX_EPOCH,
         ready,
         throttle_off: false,
+        task_cpu_units: None,
         identity: stack::identity::IdentityStatus::Local,
         faults: Vec::new(),
         tasks: Vec::new(),

@@ -78,6 +78,8 @@ fn groups_of_a_killed_system_are_removed_by_the_next_one_though_it_has_no_quota(
     let up = home.up(&["--ephemeral", "--task-cpu", "1024"]);
     let (system, processes) = (up.pid(), pids(&home.status()));
     assert_eq!(groups_of(system).len(), 3, "one a task");
+    let shown = home.run(&["status"]);
+    assert!(shown.stdout.contains(", 1024 CPU units a task"), "{shown:?}");
     let task = u32::try_from(home.pid_of("auth", 1).unwrap()).unwrap();
     let used = use_of(task).expect("the kernel tells what the quota does");
     assert!(used.periods > 0 && used.throttled_periods <= used.periods, "{used:?}");

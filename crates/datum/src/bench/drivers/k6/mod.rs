@@ -2,6 +2,7 @@
 //! its standard output; points are kept as they are, compressed, and become the seconds that the native driver tells as well.
 
 mod scripts;
+mod tally;
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -25,6 +26,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::tally::Tally;
 use super::Driven;
 use crate::bench::error::BenchError;
 use crate::bench::system::{cpu_seconds_of, peak_memory_bytes_of};
@@ -216,6 +218,7 @@ struct Reading<'a> {
     plan: &'a Plan,
     pid: Option<u32>,
     points: K6Points,
+    tally: Tally,
     events: mpsc::Sender<Event>,
     announced: bool,
     /// CPU seconds that k6 had used when the first point of a second came; the last one stands for now.
@@ -229,6 +232,7 @@ impl<'a> Reading<'a> {
             plan,
             pid,
             points: K6Points::default(),
+            tally: Tally::default(),
             events,
             announced: false,
             cpu: Vec::new(),
@@ -257,7 +261,9 @@ impl<'a> Reading<'a> {
     }
 
     async fn tell(&mut self, seconds: Vec<Interval>) {
+        let schedule = self.plan.scenario.schedule();
         for mut interval in seconds {
+            self.tally.add(&interval, schedule.phases());
             interval.generator.cpu_seconds = self.cpu_between(interval.second, interval.second + 1).unwrap_or(0.0);
             let _ = self.events.send(Event::Interval(Box::new(interval))).await;
         }
@@ -297,6 +303,7 @@ impl<'a> Reading<'a> {
         if window.is_none() {
             void.push(NOTHING_MEASURED.to_owned());
         } else {
+            void.extend(self.tally.void());
             void.extend(single_identity(identities, users));
         }
         void.extend(window.and_then(|(from, until)| busy(cpu_seconds?, f64::from(until - from))));
