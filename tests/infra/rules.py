@@ -30,6 +30,8 @@ DEFAULTS = {
     "SHUTDOWN_DEADLINE_MS": 25_000,
 }
 FARGATE_STOP_TIMEOUT_MAX = 120
+# Most connections of a task.
+POOL = 14
 # Memory in MiB that Fargate takes with each number of CPU units.
 FARGATE = {
     256: {512, 1024, 2048},
@@ -81,6 +83,9 @@ def a_request_ends_before_its_task(templates: Templates) -> Iterator[str]:
         yield f"the deregistration delay of {delay} s is not below the stop timeout of {stop} s"
     if not stop <= FARGATE_STOP_TIMEOUT_MAX:
         yield f"the stop timeout of {stop} s is above Fargate's {FARGATE_STOP_TIMEOUT_MAX} s"
+    for where, template, _, other in templates.containers():
+        if not template.number(other.get("StopTimeout", 30)) <= FARGATE_STOP_TIMEOUT_MAX:
+            yield f"{where}: the stop timeout is above Fargate's {FARGATE_STOP_TIMEOUT_MAX} s"
     if not longest < drain:
         yield f"a request may take {longest} s, a stopping task waits {drain} s for it"
     if not listening + drain < stop:
@@ -340,24 +345,55 @@ def a_service_has_its_own_database_user(templates: Templates) -> Iterator[str]:
 
 @rule
 def the_connections_suffice_for_a_rolling_deployment(templates: Templates) -> Iterator[str]:
-    """Services x most tasks x 2 x pool + migrator + administrator <= max_connections, for every class and the largest settings."""
+    """Services x most tasks x 2 x pool + migrator + administrator <= max_connections, for every class and its MaxTasks."""
     service, data = templates["service"], templates["data"]
     tasks, pool = service.parameter("MaxTasks"), service.parameter("PoolMax")
     container = _service_container(templates)
     if environment(container).get("DB_POOL_MAX") != [{"Ref": "PoolMax"}]:
         yield "service: DB_POOL_MAX is not the parameter that is counted"
-    needed = SERVICES * tasks["MaxValue"] * ROLLING * pool["MaxValue"] + MIGRATOR + ADMIN
+    if pool["MaxValue"] != POOL:
+        yield f"service: PoolMax may be {pool['MaxValue']}, tasks are counted with {POOL}"
     classes = data.body["Mappings"]["Classes"]
+    fitting = {}
     for name in data.parameter("DatabaseClass")["AllowedValues"]:
         limit = int(classes.get(name, {}).get("MaxConnections", 0))
-        if needed > limit:
-            yield f"{name}: {needed} connections may be needed, there are {limit}"
+        fitting[name] = (limit - MIGRATOR - ADMIN) // (SERVICES * ROLLING * POOL)
+        if classes.get(name, {}).get("MaxTasks") != fitting[name]:
+            yield f"{name}: {limit} connections are for {fitting[name]} tasks of each service"
+        if classes.get(name, {}).get("ConnectionsAlarm") != limit * 8 // 10:
+            yield f"{name}: the alarm is not at four fifths of {limit} connections"
         # RDS' own choice for this memory; more than that, and the processes themselves use it up.
         suggested = int(classes.get(name, {}).get("MemoryMib", 0)) * 1024 * 1024 // 9_531_392
         if limit > suggested:
             yield f"{name}: {limit} connections are more than its memory is for ({suggested})"
+    if tasks["MaxValue"] != max(fitting.values()) or service.parameter("MinTasks")["MaxValue"] != tasks["MaxValue"]:
+        yield f"service: the largest class is for {max(fitting.values())} tasks, {tasks['MaxValue']} are let in"
+    if tasks["Default"] > min(fitting.values()):
+        yield f"service: the smallest class is for {min(fitting.values())} tasks, {tasks['Default']} are the default"
     if pool["Default"] > pool["MaxValue"] or tasks["Default"] > tasks["MaxValue"]:
         yield "service: a default is above its limit"
+
+
+@rule
+def what_goes_wrong_raises_an_alarm(templates: Templates) -> Iterator[str]:
+    wanted = {
+        "service": {"HTTPCode_Target_5XX_Count", "UnHealthyHostCount", "CPUUtilization", "TargetResponseTime"},
+        "cluster": {"HTTPCode_ELB_5XX_Count"},
+        "data": {"CPUUtilization", "DatabaseConnections", "FreeableMemory", "FreeStorageSpace", "FreeLocalStorage"},
+    }
+    for name, metrics in wanted.items():
+        seen = set()
+        for where, alarm in templates[name].resources("AWS::CloudWatch::Alarm"):
+            seen |= set(alternatives(alarm["MetricName"]))
+            if alarm.get("AlarmActions") != {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}:
+                yield f"{where}: tells nobody"
+            less = any(str(metric).startswith("Free") for metric in alternatives(alarm["MetricName"]))
+            if alarm["ComparisonOperator"] != ("LessThanThreshold" if less else "GreaterThanThreshold"):
+                yield f"{where}: looks the wrong way"
+            if alarm["MetricName"] == "DatabaseConnections" and alarm["Threshold"] != {"Fn::FindInMap": ["Classes", {"Ref": "DatabaseClass"}, "ConnectionsAlarm"]}:
+                yield f"{where}: does not follow the class"
+        for metric in metrics - seen:
+            yield f"{name}: no alarm on {metric}"
 
 
 @rule
@@ -451,6 +487,11 @@ def database_buckets_and_tasks_are_not_public(templates: Templates) -> Iterator[
         for ingress in network.resource(name).get("SecurityGroupIngress", []):
             if "CidrIp" in ingress or "SourceSecurityGroupId" not in ingress:
                 yield f"network.{name}: open to addresses instead of a group"
+    for where, ingress in network.resources("AWS::EC2::SecurityGroupIngress"):
+        if ingress["GroupId"] != {"Ref": "LoadBalancerSecurityGroup"} and "SourceSecurityGroupId" not in ingress:
+            yield f"{where}: opens a group of tasks or of the database to addresses"
+        if ingress.get("CidrIp") == "0.0.0.0/0" or "CidrIpv6" in ingress:
+            yield f"{where}: open to everybody"
     private = {association["RouteTableId"]["Ref"] for _, association in network.resources("AWS::EC2::SubnetRouteTableAssociation")
                if association["SubnetId"]["Ref"].startswith("Private")}
     for where, route in network.resources("AWS::EC2::Route"):
@@ -526,6 +567,43 @@ def what_is_imported_is_exported(templates: Templates) -> Iterator[str]:
 
 
 @rule
+def an_export_does_not_change_with_a_setting(templates: Templates) -> Iterator[str]:
+    """CloudFormation updates no export that another stack imports, so that such a setting could never be changed."""
+    for template in templates.all.values():
+        for name, output in template.body.get("Outputs", {}).items():
+            if "Export" in output and any(isinstance(value, dict) and "Fn::If" in value for value in walk(output["Value"])):
+                yield f"{template.name}: {name} is exported and depends on a setting"
+
+
+@rule
+def a_name_fits_everything_that_bears_it(templates: Templates) -> Iterator[str]:
+    """Repositories take no two hyphens in a row and none at the end, load balancers no `internal-`, target groups 32 characters."""
+    for template in templates.all.values():
+        name = template.parameter("Name")
+        pattern = re.compile(name["AllowedPattern"])
+        for good in ("datum", "d", "load-test-2"):
+            if not pattern.fullmatch(good):
+                yield f"{template.name}: refuses {good}"
+        for bad in ("datum-", "a--b", "internal-datum", "2datum", "Datum"):
+            if pattern.fullmatch(bad):
+                yield f"{template.name}: takes {bad}"
+        if name.get("MaxLength", 999) + len("-document") > 32:
+            yield f"{template.name}: takes a name that is too long for a target group"
+
+
+@rule
+def the_load_generator_finds_its_tools(templates: Templates) -> Iterator[str]:
+    """For the task's own processor, and the bucket in its own region."""
+    for where, _, _, container in templates["loadgen"].tools():
+        if not container["Image"]["Fn::Sub"][0].endswith("Tag}-${Architecture}"):
+            yield f"{where}: takes an image for any processor"
+        if container["Name"] != "load":
+            regions = environment(container)
+            if [regions.get(name) for name in ("AWS_REGION", "AWS_DEFAULT_REGION")] != [[{"Ref": "AWS::Region"}]] * 2:
+                yield f"{where}: does not know its region"
+
+
+@rule
 def what_holds_data_says_what_becomes_of_it(templates: Templates) -> Iterator[str]:
     stateful = {"AWS::S3::Bucket", "AWS::RDS::DBInstance", "AWS::RDS::DBCluster", "AWS::Cognito::UserPool", "AWS::Logs::LogGroup"}
     for template in templates.all.values():
@@ -560,4 +638,4 @@ def _needs_reality(template: Template, condition: str | None) -> bool:
     if condition == "IsReal":
         return template.body["Conditions"].get("IsReal") == {"Fn::Equals": [{"Ref": "Emulated"}, "false"]}
     definition = template.body.get("Conditions", {}).get(condition or "", {})
-    return {"Condition": "IsReal"} in list(walk(definition.get("Fn::And", [])))
+    return any(_needs_reality(template, one.get("Condition")) for one in definition.get("Fn::And", []) if isinstance(one, dict) and one.get("Condition"))

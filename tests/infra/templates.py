@@ -68,6 +68,14 @@ class Template:
         return int(value) if isinstance(value, (int, str)) and str(value).isdigit() else None
 
 
+    def tools(self) -> Iterator[tuple[str, "Template", dict[str, Any], dict[str, Any]]]:
+        """The containers of images that are not ours, as `Templates.containers` gives them."""
+        for where, task in self.resources("AWS::ECS::TaskDefinition"):
+            for container in task["ContainerDefinitions"]:
+                if any("ToolRepositoryUri" in name for name in imports(container["Image"])):
+                    yield f"{where}.{display(container['Name'])}", self, task, container
+
+
 @cache
 def _parsed(text: str) -> dict[str, Any]:
     """Rules only look: what nobody changes can be shared."""

@@ -248,7 +248,15 @@ def test_status_shows_stacks_and_tasks(deployed: Emulator) -> None:
         (["--set", "TaskSize", "check"], 64, "is not [STACK:]KEY=VALUE"),
         (["--set", "Image=x:y", "check"], 64, "deploy sets it itself"),
         (["--name", "Datum", "check"], 64, "lower-case"),
-        (["--set", "MaxTasks=8", "--set", "DatabaseClass=db.t4g.medium", "check"], 1, "too many connections"),
+        (["--set", "MaxTasks=5", "--set", "DatabaseClass=db.t4g.medium", "check"], 1, "too many connections"),
+        (["--set", "MaxTasks=10", "check"], 1, "too many connections"),
+        (["--set", "Target=http://elsewhere", "check"], 64, "deploy sets it itself"),
+        (["--set", "Engine=aurora-postgresql", "--set", "DatabaseClass=db.r7g.large", "check"], 1, "Engine is postgres and cannot be changed"),
+        (["--set", "CidrBlock=10.50.0.0/16", "check"], 1, "CidrBlock is 10.42.0.0/16 and cannot be changed"),
+        (["--set", "Scheme=internet-facing", "--set", "CertificateArn=arn:aws:acm:eu-central-1:0:certificate/0", "check"], 1, "Scheme is internal and cannot"),
+        (["--set", "auth:Architecture=ARM64", "check"], 1, "there is one image"),
+        (["--name", "internal-datum", "check"], 64, "not with internal-"),
+        (["--name", "datum-", "check"], 64, "not ending with a hyphen"),
         (["--set", "DatabaseClass=db.x9.huge", "check"], 64, "one of db.t4g.medium db.m7g.large"),
         (["--set", "Egress=endpoints", "--set", "IdentityProvider=cognito", "check"], 1, "needs Egress=nat"),
         (["--set", "actor:IdentityProvider=cognito", "check"], 1, "the same for all services"),
@@ -283,11 +291,17 @@ def test_the_cost_is_shown_first(deployed: Emulator) -> None:
     task = hourly["fargate_vcpu_x86_64"] + 2 * hourly["fargate_gb_x86_64"]
     line = next(line for line in output.splitlines() if "actor: 2 to 2 tasks" in line)
     assert line.split()[-1] == f"{2 * task:.4f}"
-    parts = [float(line.split()[-1]) for line in output.split("Cost in USD")[1].splitlines()[1:] if line.startswith("  ") and line.split()[-1].count(".") == 1
+    parts = [float(line.split()[-1]) for line in output.split("Estimate in USD")[1].splitlines()[1:] if line.startswith("  ") and line.split()[-1].count(".") == 1
              and line.split()[-1].replace(".", "").isdigit()]
     # All parts, their sum, and the load generator beside it.
     assert abs(sum(parts[:-2]) - parts[-2]) < 0.001
-    assert prices["date"] in output
+    assert f"as known on {prices['date']}" in output
+    unconfirmed = sum(not entry["checked"] for kind in ("hourly", "monthly") for entry in prices[kind].values())
+    assert f"{unconfirmed} of {len(prices['hourly']) + len(prices['monthly'])} are not confirmed" in output
+    assert "HTTP, in the clear" in output
+    # (800 - 20) / (3 services x 2 x 14), rounded down.
+    assert "of 800 (db.m7g.large)" in output
+    assert "up to 9 tasks of each" in output
     assert all({"price", "source", "checked"} <= set(entry) for kind in ("hourly", "monthly") for entry in prices[kind].values())
 
 
@@ -305,17 +319,48 @@ def test_the_other_shape_of_the_system_can_be_deployed(emulator: Emulator) -> No
     assert not [stack for stack in emulator.aws("cloudformation", "describe-stacks")["Stacks"] if stack["StackName"].startswith("other-")]
 
 
+def test_the_certificate_can_come_later_and_protection_keeps_everything(deployed: Emulator) -> None:
+    certificate = ["--set", "CertificateArn=arn:aws:acm:eu-central-1:000000000000:certificate/0"]
+    assert "without HostName" in deployed.done(*certificate, "check")
+    output = deployed.done(*certificate, "--set", "HostName=load.example", "--set", "DeletionProtection=true", "up")
+    assert "Datum is deployed: https://load.example (internal)" in output
+    task = deployed.aws("ecs", "describe-task-definition", "--task-definition", "datum-loadgen-native")["taskDefinition"]
+    assert "https://load.example" in task["containerDefinitions"][0]["command"]
+
+    bucket = deployed.outputs("data")["DocumentsBucket"]
+    (deployed.folder / "kept").write_text("x")
+    deployed.aws("s3api", "put-object", "--bucket", bucket, "--key", "documents/kept", "--body", str(deployed.folder / "kept"))
+    refused = deployed.deploy("--yes", "down")
+    assert (refused.returncode, "is protected" in refused.stderr) == (1, True), refused.stderr
+    assert set(deployed.stacks()) == set(STACKS)
+    assert [one["Key"] for one in deployed.aws("s3api", "list-objects-v2", "--bucket", bucket)["Contents"]] == ["documents/kept"]
+    deployed.done("--set", "DeletionProtection=false", "up")
+
+
+def test_a_number_of_tasks_outside_of_the_limits_is_brought_into_them(deployed: Emulator) -> None:
+    deployed.aws("ecs", "update-service", "--cluster", "datum", "--service", "actor", "--desired-count", "7")
+    output = deployed.done("--set", "actor:MinTasks=2", "--set", "actor:MaxTasks=4", "up")
+    assert "datum-actor: 4 tasks" in output
+    assert "datum-auth:" not in output.split("== services")[1].replace("datum-auth: as it was", "")
+
+
 def test_down_leaves_nothing(deployed: Emulator) -> None:
     # Something in each bucket, old versions too, and a second down for good measure.
     bucket = deployed.outputs("data")["DocumentsBucket"]
     (deployed.folder / "document").write_text("x")
     for _ in range(2):
         deployed.aws("s3api", "put-object", "--bucket", bucket, "--key", "documents/one", "--body", str(deployed.folder / "document"))
-    deployed.done("down")
+    # A load test that somebody has left running.
+    network = deployed.outputs("network")
+    running = deployed.aws("ecs", "run-task", "--cluster", "datum", "--task-definition", "datum-loadgen-native", "--launch-type", "FARGATE",
+                           "--network-configuration", f"awsvpcConfiguration={{subnets=[{network['PrivateSubnets']}]}}")
+    assert running["tasks"]
+    output = deployed.done("down")
+    assert "1 stopped" in output
     assert deployed.aws("cloudformation", "describe-stacks")["Stacks"] == []
     assert deployed.aws("s3api", "list-buckets")["Buckets"] == []
     assert deployed.aws("ecs", "list-clusters")["clusterArns"] == []
     assert deployed.aws("rds", "describe-db-instances")["DBInstances"] == []
     assert deployed.aws("logs", "describe-log-groups")["logGroups"] == []
     assert deployed.aws("ecr", "describe-repositories")["repositories"] == []
-    deployed.done("down")
+    assert "there is nothing of datum in eu-central-1 of account" in deployed.done("down")
