@@ -160,7 +160,7 @@ impl Config {
         let health = read_health_check(settings);
         let groups = targets.map(|(name, targets)| GroupConfig {
             algorithm,
-            health: health.clone(),
+            health: HealthCheck { service: Some(name.to_owned()), ..health.clone() },
             deregistration_delay,
             targets,
             ..GroupConfig::new(name)
@@ -248,6 +248,7 @@ fn read_health_check(settings: &mut Settings<'_>) -> HealthCheck {
             "Failures in a row to be unhealthy",
         ),
         success: success.unwrap_or(defaults.success),
+        service: None,
     };
     if check.timeout >= check.interval {
         settings.error("HEALTH_TIMEOUT_MS", "must be shorter than HEALTH_INTERVAL_MS");

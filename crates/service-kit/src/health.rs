@@ -71,6 +71,9 @@ impl Readiness {
     }
 }
 
+/// Names the service in an answer of `/ready`.
+pub const SERVICE_HEADER: &str = "datum-service";
+
 /// The body of a good health answer.
 #[derive(Debug, Serialize)]
 struct Health {
@@ -81,13 +84,16 @@ pub(crate) async fn live() -> Json<impl Serialize> {
     Json(Health { status: "alive" })
 }
 
-pub(crate) async fn ready(readiness: Readiness) -> Response {
+/// Says whose task it is as well: whoever checks by address may have reached another service, which has the address now.
+pub(crate) async fn ready(service: &'static str, readiness: Readiness) -> Response {
     let reasons = readiness.reasons().await;
-    if reasons.is_empty() {
-        return Json(Health { status: "ready" }).into_response();
-    }
-    Problem::unavailable(NOT_READY, format!("Not ready: {}.", reasons.join("; ")), Duration::from_secs(1))
-        .into_response()
+    let answer = if reasons.is_empty() {
+        Json(Health { status: "ready" }).into_response()
+    } else {
+        let reasons = format!("Not ready: {}.", reasons.join("; "));
+        Problem::unavailable(NOT_READY, reasons, Duration::from_secs(1)).into_response()
+    };
+    ([(SERVICE_HEADER, service)], answer).into_response()
 }
 
 #[cfg(test)]
@@ -107,6 +113,19 @@ mod tests {
     async fn a_check_that_hangs_is_a_reason() {
         let readiness = Readiness::new().check("database", std::future::pending);
         assert_eq!(readiness.reasons().await, ["database: no answer within 2000 ms"]);
+    }
+
+    #[tokio::test]
+    async fn ready_or_not_the_answer_names_the_service() {
+        let readiness = Readiness::new();
+        for status in [200, 503] {
+            let answer = ready("actor", readiness.clone()).await;
+            assert_eq!(
+                (answer.status().as_u16(), &answer.headers()[SERVICE_HEADER]),
+                (status, &"actor".parse().unwrap())
+            );
+            readiness.draining().begin();
+        }
     }
 
     #[tokio::test]

@@ -53,9 +53,10 @@ pub const FINISH_WITHIN: Duration = Duration::from_secs(5);
 pub fn assemble(service: &Service, http: &HttpConfig) -> Router {
     telemetry::install_metrics();
     let readiness = service.readiness.clone();
+    let name = service.name;
     let own = Router::new()
         .route("/live", get(health::live))
-        .route("/ready", get(move || health::ready(readiness.clone())))
+        .route("/ready", get(move || health::ready(name, readiness.clone())))
         .route("/metrics", get(|| async { telemetry::render() }))
         .merge(docs(service.openapi.clone()));
     let mut http = http.clone();

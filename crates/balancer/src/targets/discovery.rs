@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dns_lookup::{AddrInfoHints, LookupErrorKind, SockType};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::group::Group;
@@ -74,30 +75,51 @@ async fn watch_name(group: Arc<Group>, host: String, port: u16, every: Duration)
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let found = tokio::net::lookup_host((host.as_str(), port)).await;
-        report(group.name(), found.as_ref().err().map(io::Error::kind), &mut outage);
-        known = apply(&group, known, found.map(BTreeSet::from_iter));
+        let asked = host.clone();
+        let found = tokio::task::spawn_blocking(move || look_up(&asked, port)).await;
+        let found = found.unwrap_or_else(|_panic| Err("the look-up was cut off".to_owned()));
+        report(group.name(), trouble(&found), &mut outage);
+        known = apply(&group, known, found.ok());
     }
 }
 
-/// Tells when look-ups begin to fail, fail otherwise, or succeed again: not each of them, since there is one a second.
-fn report(group: &str, failed: Option<io::ErrorKind>, outage: &mut Option<io::ErrorKind>) {
-    match failed {
-        Some(kind) if *outage != Some(kind) => tracing::warn!(group, ?kind, "looking up targets fails"),
+/// What a name stands for now. That there is no such name is an answer: nobody is there. The standard library tells that from
+/// a name server that is away by words only.
+fn look_up(host: &str, port: u16) -> Result<BTreeSet<SocketAddr>, String> {
+    let hints = AddrInfoHints { socktype: SockType::Stream.into(), ..AddrInfoHints::default() };
+    match dns_lookup::getaddrinfo(Some(host), Some(&port.to_string()), Some(hints)) {
+        Ok(found) => {
+            let addresses = found.map(|address| address.map(|address| address.sockaddr));
+            addresses.collect::<io::Result<_>>().map_err(|error| error.to_string())
+        }
+        Err(error) if matches!(error.kind(), LookupErrorKind::NoName | LookupErrorKind::NoData) => Ok(BTreeSet::new()),
+        Err(error) => Err(io::Error::from(error).to_string()),
+    }
+}
+
+/// Why a look-up gave nobody.
+fn trouble(found: &Result<BTreeSet<SocketAddr>, String>) -> Option<&str> {
+    match found {
+        Ok(found) if found.is_empty() => Some("there is no such name"),
+        Ok(_) => None,
+        Err(reason) => Some(reason),
+    }
+}
+
+/// Tells when look-ups begin to give nobody, for another reason, or somebody again: not each of them, since there is one a second.
+fn report(group: &str, reason: Option<&str>, outage: &mut Option<String>) {
+    match reason {
+        Some(reason) if outage.as_deref() != Some(reason) => tracing::warn!(group, reason, "looking up targets fails"),
         None if outage.is_some() => tracing::info!(group, "looking up targets succeeds again"),
         _ => {}
     }
-    *outage = failed;
+    *outage = reason.map(str::to_owned);
 }
 
 /// Makes the group follow what a name stands for. A look-up that fails changes nothing: a name server that is away must
 /// not take the targets with it, which have their health checks.
-fn apply(
-    group: &Arc<Group>,
-    known: BTreeSet<SocketAddr>,
-    found: io::Result<BTreeSet<SocketAddr>>,
-) -> BTreeSet<SocketAddr> {
-    let Ok(found) = found else { return known };
+fn apply(group: &Arc<Group>, known: BTreeSet<SocketAddr>, found: Option<BTreeSet<SocketAddr>>) -> BTreeSet<SocketAddr> {
+    let Some(found) = found else { return known };
     for gone in known.difference(&found) {
         group.deregister(*gone);
     }
@@ -141,12 +163,22 @@ mod tests {
     async fn a_group_follows_its_name_and_survives_a_failing_look_up() {
         let group =
             Group::new(GroupConfig::new("actor"), TargetConnections::default(), false, CancellationToken::new());
-        let known = apply(&group, BTreeSet::new(), Ok(addresses(&[1, 2])));
+        let known = apply(&group, BTreeSet::new(), Some(addresses(&[1, 2])));
         assert_eq!(registered(&group), [1, 2]);
-        let known = apply(&group, known, Err(io::ErrorKind::TimedOut.into()));
+        let known = apply(&group, known, None);
         assert_eq!(registered(&group), [1, 2]);
-        let known = apply(&group, known, Ok(addresses(&[2, 3])));
+        let known = apply(&group, known, Some(addresses(&[2, 3])));
         assert_eq!(registered(&group), [2, 3]);
         assert_eq!(known, addresses(&[2, 3]));
+        // A name that stands for nobody any more is no failure: whoever has the address next is somebody else.
+        assert_eq!(apply(&group, known, Some(BTreeSet::new())), BTreeSet::new());
+        assert_eq!(registered(&group), [0_u16; 0]);
+    }
+
+    #[test]
+    fn names_and_addresses_are_looked_up_with_their_port() {
+        assert_eq!(look_up("127.0.0.1", 8080), Ok(BTreeSet::from([SocketAddr::from(([127, 0, 0, 1], 8080))])));
+        let local = look_up("localhost", 8080).expect("every machine has it");
+        assert!(!local.is_empty() && local.iter().all(|address| address.ip().is_loopback() && address.port() == 8080));
     }
 }

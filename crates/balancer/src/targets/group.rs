@@ -41,13 +41,13 @@ pub struct GroupConfig {
 }
 
 impl GroupConfig {
-    /// A group without targets: round robin, `/ready`, 30 s to drain (an ALB: 300 s).
+    /// A group without targets of the service that it is called after: round robin, `/ready`, 30 s to drain (an ALB: 300 s).
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             algorithm: Algorithm::default(),
-            health: HealthCheck::default(),
+            health: HealthCheck { service: Some(name.to_owned()), ..HealthCheck::default() },
             deregistration_delay: Duration::from_secs(30),
             targets: Vec::new(),
         }
@@ -173,8 +173,9 @@ impl Group {
             if target.is_draining() {
                 return;
             }
-            let (before, _) = target.set_status(status);
-            if before == status.0 {
+            let before = target.set_status(status);
+            let stranger = |(_, reason): Status| reason == Some(Reason::AnotherService);
+            if before.0 == status.0 && stranger(before) == stranger(status) {
                 return;
             }
         }
@@ -184,14 +185,16 @@ impl Group {
     }
 
     /// Works out anew who gets requests: the healthy ones, or all where none is (an ALB fails open as well: better a
-    /// target that might answer than an error that is certain).
+    /// target that might answer than an error that is certain). Never one that is another service's: its answers would be taken
+    /// for this one's.
     fn refresh(&self) {
         let members = self.lock();
         let in_state = |state| members.iter().filter(move |member| member.status().0 == state);
         let healthy: Vec<_> = in_state(TargetState::Healthy).cloned().collect();
-        let fail_open = healthy.is_empty() && members.iter().any(|member| !member.is_draining());
-        let eligible =
-            if fail_open { members.iter().filter(|member| !member.is_draining()).cloned().collect() } else { healthy };
+        let is_own = |member: &&Arc<Target>| member.status().1 != Some(Reason::AnotherService);
+        let possible = || members.iter().filter(|member| !member.is_draining()).filter(is_own);
+        let fail_open = healthy.is_empty() && possible().next().is_some();
+        let eligible = if fail_open { possible().cloned().collect() } else { healthy };
         for state in TargetState::ALL {
             #[allow(clippy::cast_precision_loss, reason = "no group has 2^52 targets")]
             let number = in_state(state).count() as f64;
@@ -304,6 +307,19 @@ mod tests {
         let all = group(Algorithm::RoundRobin, &[UNHEALTHY, (TargetState::Initial, None)]);
         assert_eq!(chosen(&all, 4), [1, 2, 1, 2]);
         assert!(all.snapshot().fail_open);
+    }
+
+    #[test]
+    fn another_services_task_gets_nothing_even_if_no_target_is_healthy() {
+        let stranger = (TargetState::Unhealthy, Some(Reason::AnotherService));
+        let alone = group(Algorithm::RoundRobin, &[stranger]);
+        assert!(alone.choose(&[]).is_none() && !alone.snapshot().fail_open);
+        let beside = group(Algorithm::RoundRobin, &[stranger, UNHEALTHY]);
+        assert_eq!(chosen(&beside, 2), [2, 2]);
+        // Judged anew, though it stays unhealthy.
+        let target = beside.lock()[0].clone();
+        beside.report(&target, UNHEALTHY);
+        assert_eq!(chosen(&beside, 2), [1, 2]);
     }
 
     #[test]

@@ -14,10 +14,12 @@ use bytes::Bytes;
 use futures_util::future::{Either, select};
 use http::header::{CONNECTION, HOST, USER_AGENT};
 use http::uri::PathAndQuery;
-use http::{Request, StatusCode, Uri};
+use http::{Request, Response, StatusCode, Uri};
 use http_body_util::Empty;
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use service_kit::health::SERVICE_HEADER;
 use tokio::net::TcpStream;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -40,6 +42,8 @@ pub struct HealthCheck {
     pub unhealthy_threshold: u32,
     /// The statuses that are a success.
     pub success: StatusMatcher,
+    /// The service that must answer, where the answer names one.
+    pub service: Option<String>,
 }
 
 impl Default for HealthCheck {
@@ -52,6 +56,7 @@ impl Default for HealthCheck {
             healthy_threshold: 2,
             unhealthy_threshold: 2,
             success: StatusMatcher::default(),
+            service: None,
         }
     }
 }
@@ -109,6 +114,7 @@ enum Failure {
     Status(StatusCode),
     Timeout,
     Connection,
+    AnotherService,
 }
 
 impl From<Failure> for Reason {
@@ -117,6 +123,7 @@ impl From<Failure> for Reason {
             Failure::Status(status) => Self::ResponseCodeMismatch(status.as_u16()),
             Failure::Timeout => Self::Timeout,
             Failure::Connection => Self::FailedHealthChecks,
+            Failure::AnotherService => Self::AnotherService,
         }
     }
 }
@@ -145,7 +152,8 @@ impl Judge {
         } else {
             self.successes = 0;
             self.failures = self.failures.saturating_add(1);
-            if self.failures >= check.unhealthy_threshold {
+            // Whoever is somebody else does not become right by being asked again.
+            if self.failures >= check.unhealthy_threshold || result == Err(Failure::AnotherService) {
                 self.state = TargetState::Unhealthy;
             }
         }
@@ -176,11 +184,17 @@ pub(super) async fn watch(group: Arc<Group>, target: Arc<Target>) {
 }
 
 async fn ask(target: &Target, check: &HealthCheck) -> Result<(), Failure> {
-    let status = request(target, check).await.map_err(|()| Failure::Connection)?;
-    if check.success.matches(status) { Ok(()) } else { Err(Failure::Status(status)) }
+    let answer = request(target, check).await.map_err(|()| Failure::Connection)?;
+    let named = answer.headers().get(SERVICE_HEADER);
+    if let (Some(expected), Some(named)) = (&check.service, named)
+        && named.as_bytes() != expected.as_bytes()
+    {
+        return Err(Failure::AnotherService);
+    }
+    if check.success.matches(answer.status()) { Ok(()) } else { Err(Failure::Status(answer.status())) }
 }
 
-async fn request(target: &Target, check: &HealthCheck) -> Result<StatusCode, ()> {
+async fn request(target: &Target, check: &HealthCheck) -> Result<Response<Incoming>, ()> {
     let stream = TcpStream::connect(target.address()).await.map_err(drop)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(drop)?;
     let mut request = Request::new(Empty::<Bytes>::new());
@@ -192,9 +206,9 @@ async fn request(target: &Target, check: &HealthCheck) -> Result<StatusCode, ()>
     let (answer, connection) = (pin!(sender.send_request(request)), pin!(connection));
     // The body is of no interest: the connection ends with this function.
     match select(answer, connection).await {
-        Either::Left((answer, _)) => answer.map(|answer| answer.status()).map_err(drop),
+        Either::Left((answer, _)) => answer.map_err(drop),
         // The connection may end with the answer.
-        Either::Right((_, answer)) => answer.await.map(|answer| answer.status()).map_err(drop),
+        Either::Right((_, answer)) => answer.await.map_err(drop),
     }
 }
 
@@ -247,6 +261,14 @@ mod tests {
         let status = Err(Failure::Status(StatusCode::SERVICE_UNAVAILABLE));
         assert_eq!(after(&[BAD, status]).1, Some(Reason::ResponseCodeMismatch(503)));
         assert_eq!(after(&[BAD, Err(Failure::Connection)]).1, Some(Reason::FailedHealthChecks));
+    }
+
+    #[test]
+    fn another_service_is_unhealthy_at_once() {
+        let another = Err(Failure::AnotherService);
+        assert_eq!(after(&[OK, another]), (TargetState::Unhealthy, Some(Reason::AnotherService)));
+        assert_eq!(after(&[another]), (TargetState::Unhealthy, Some(Reason::AnotherService)));
+        assert_eq!(after(&[another, OK, OK, OK]).0, TargetState::Healthy);
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub enum Reason {
     Timeout,
     /// No connection, or no HTTP on it.
     FailedHealthChecks,
+    /// Another service answers at the address. An ALB does not ask; who is found by name may have moved between two look-ups.
+    AnotherService,
     /// It is deregistered and drains.
     DeregistrationInProgress,
     /// No rule forwards to its group.
@@ -72,6 +74,7 @@ impl fmt::Display for Reason {
             Self::ResponseCodeMismatch(status) => write!(f, "Target.ResponseCodeMismatch: [{status}]"),
             Self::Timeout => f.write_str("Target.Timeout"),
             Self::FailedHealthChecks => f.write_str("Target.FailedHealthChecks"),
+            Self::AnotherService => f.write_str("Datum.AnotherService"),
             Self::DeregistrationInProgress => f.write_str("Target.DeregistrationInProgress"),
             Self::NotInUse => f.write_str("Target.NotInUse"),
         }
