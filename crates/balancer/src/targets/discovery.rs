@@ -176,6 +176,19 @@ mod tests {
     }
 
     #[test]
+    fn why_nobody_was_found_is_told_when_it_changes() {
+        let found = |ports: &[u16]| Ok(addresses(ports));
+        assert_eq!(trouble(&found(&[])), Some("there is no such name"));
+        assert_eq!(trouble(&found(&[1])), None);
+        assert_eq!(trouble(&Err("no name server".to_owned())), Some("no name server"));
+        let mut outage = None;
+        for (reason, kept) in [(Some("a"), Some("a")), (Some("b"), Some("b")), (None, None), (None, None)] {
+            report("actor", reason, &mut outage);
+            assert_eq!(outage.as_deref(), kept);
+        }
+    }
+
+    #[test]
     fn names_and_addresses_are_looked_up_with_their_port() {
         assert_eq!(look_up("127.0.0.1", 8080), Ok(BTreeSet::from([SocketAddr::from(([127, 0, 0, 1], 8080))])));
         let local = look_up("localhost", 8080).expect("every machine has it");
