@@ -2,7 +2,9 @@
 
 use std::{fmt::Display, io::Write, process::ExitCode, time::Duration};
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use service_kit::config::{self, EXIT_USAGE, Environment, Secret, Settings};
+use url::Url;
 
 use crate::{MigrateError, Migrator, RolePasswords};
 
@@ -16,12 +18,24 @@ struct Config {
 impl Config {
     fn read(settings: &mut Settings<'_>) -> Self {
         settings.section("Migrator");
+        let url = settings.required_secret(
+            "MIGRATOR_DATABASE_URL",
+            "postgres://ADMIN:PASSWORD@HOST/DATABASE of the database's owner, who may create roles; \
+             ?sslmode=verify-full&sslrootcert=FILE for TLS",
+        );
+        let password = settings.secret(
+            "MIGRATOR_DATABASE_PASSWORD",
+            "The password as it is, where the URL has none: in it some characters would have to be encoded",
+        );
+        let url = match password {
+            None => url,
+            Some(password) => with_password(&url, &password).unwrap_or_else(|message| {
+                settings.error("MIGRATOR_DATABASE_PASSWORD", message);
+                url
+            }),
+        };
         Self {
-            url: settings.required_secret(
-                "MIGRATOR_DATABASE_URL",
-                "postgres://ADMIN:PASSWORD@HOST/DATABASE of the database's owner, who may create roles; \
-                 ?sslmode=verify-full&sslrootcert=FILE for TLS",
-            ),
+            url,
             passwords: RolePasswords {
                 auth: settings.required_secret("DATUM_AUTH_DB_PASSWORD", "Password to give to the role datum_auth"),
                 actor: settings.required_secret("DATUM_ACTOR_DB_PASSWORD", "Password to give to the role datum_actor"),
@@ -42,6 +56,19 @@ impl Config {
             ),
         }
     }
+}
+
+/// The URL with the password in it.
+fn with_password(url: &Secret, password: &Secret) -> Result<Secret, &'static str> {
+    // What is wrong with the URL is said by whoever connects.
+    let mut parsed = Url::parse(url.expose()).map_err(|_| "needs MIGRATOR_DATABASE_URL to be a URL")?;
+    if parsed.password().is_some() {
+        return Err("is set, and MIGRATOR_DATABASE_URL has a password: only one can count");
+    }
+    // Everything but letters and digits: `Url` would leave a percent sign as it is.
+    let encoded = utf8_percent_encode(password.expose(), NON_ALPHANUMERIC).to_string();
+    parsed.set_password(Some(&encoded)).map_err(|()| "needs a host in MIGRATOR_DATABASE_URL")?;
+    Ok(Secret::new(parsed.into()))
 }
 
 /// Migrates once and says what was done.
@@ -94,4 +121,23 @@ async fn migrate(config: Config) -> Result<usize, MigrateError> {
         .run(config.url.expose(), &mut |progress| say(progress))
         .await?;
     Ok(report.applied.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_beside_the_url_means_itself() {
+        let url = |text: &str| Secret::new(text.to_owned());
+        let odd = url("100%41 p@ss/w:rd#?'\"é");
+        let whole = with_password(&url("postgres://admin@db:5432/datum?sslmode=require"), &odd).unwrap();
+        let parsed = Url::parse(whole.expose()).unwrap();
+        assert_eq!((parsed.host_str(), parsed.port(), parsed.path()), (Some("db"), Some(5432), "/datum"));
+        let decoded = percent_encoding::percent_decode_str(parsed.password().unwrap()).decode_utf8().unwrap();
+        assert_eq!(decoded, odd.expose());
+        for refused in ["postgres://admin:p@db/datum", "host=db user=admin", "postgres:/datum"] {
+            assert!(with_password(&url(refused), &odd).is_err(), "{refused}");
+        }
+    }
 }

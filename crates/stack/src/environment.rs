@@ -25,7 +25,8 @@ const DEFAULT_POOL_MAX: u32 = 14;
 const THROTTLE_VARIABLE: &str = "AUTH_THROTTLE";
 
 /// What no task runs without: these can be set by nobody else.
-const FIXED: [&str; 6] = ["DATABASE_URL", "DATUM_LIFELINE", JOIN_VARIABLE, "HOST", "PORT", "TRUSTED_PROXY_HOPS"];
+const FIXED: [&str; 7] =
+    ["DATABASE_URL", "DB_PASSWORD", "DATUM_LIFELINE", JOIN_VARIABLE, "HOST", "PORT", "TRUSTED_PROXY_HOPS"];
 
 /// What connects the parts of one stack. `--set` may point elsewhere; the user's environment is not asked, because it
 /// often holds such names for other programs.
@@ -332,7 +333,7 @@ mod tests {
         assert_eq!(chosen.pool_max(), 5);
         assert!(chosen.throttle_off());
         assert_eq!(of(Service::Document, &chosen)["S3_ENDPOINT"], "http://minio:9000");
-        for name in ["PORT", "DATABASE_URL", "1X", "A B", ""] {
+        for name in ["PORT", "DATABASE_URL", "DB_PASSWORD", "1X", "A B", ""] {
             assert!(Chosen::new(&shell, &variables(&[(name, "1")])).is_err(), "--set {name} was accepted");
         }
     }

@@ -37,11 +37,22 @@ impl DatabaseConfig {
             "DATABASE_URL",
             "PostgreSQL as postgres:// URL or key=value pairs; sslmode disable, prefer, require, verify-ca, verify-full",
         );
+        let password = settings.secret(
+            "DB_PASSWORD",
+            "The password as it is, where DATABASE_URL has none: in a URL some characters would have to be encoded",
+        );
         let root_cert = settings.optional_text(
             "DB_SSL_ROOT_CERT",
             "PEM file of the authorities that may sign the server's certificate, or system; makes verify-full the default",
         );
-        let (postgres, security) = connection(settings, url.expose(), root_cert.as_deref());
+        let (mut postgres, security) = connection(settings, url.expose(), root_cert.as_deref());
+        match password {
+            Some(_) if postgres.get_password().is_some() => {
+                settings.error("DB_PASSWORD", "is set, and DATABASE_URL has a password: only one can count");
+            }
+            Some(password) => drop(postgres.password(password.expose())),
+            None => {}
+        }
         let limits = limits(settings);
         let connect_timeout = settings.milliseconds(
             "DB_CONNECT_TIMEOUT_MS",
@@ -282,6 +293,17 @@ mod tests {
         .expect_err("invalid");
         assert_eq!(errors.len(), 3, "{errors:?}");
         assert!(!errors.concat().contains("hunter2"), "{errors:?}");
+    }
+
+    #[test]
+    fn a_password_beside_the_url_is_taken_as_it_is() {
+        let odd = "100%41 p@ss/w:rd#?'\"";
+        for url in ["postgres://u@h/d", "host=h user=u dbname=d"] {
+            let config = read(&[("DATABASE_URL", url), ("DB_PASSWORD", odd)]).expect("valid");
+            assert_eq!(config.postgres.get_password(), Some(odd.as_bytes()), "{url}");
+        }
+        let errors = read(&[("DATABASE_URL", "postgres://u:p@h/d"), ("DB_PASSWORD", odd)]).expect_err("two");
+        assert!(errors.len() == 1 && errors[0].starts_with("DB_PASSWORD is set") && !errors[0].contains(odd));
     }
 
     #[test]
