@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use tokio::time::Instant;
 
@@ -78,7 +79,12 @@ impl Limiter {
             user_token: rate(limits.user_token),
             per_user: (limits.per_user > 0).then(|| PerUser {
                 calls_per_second: limits.per_user,
-                users: Cache::builder().max_capacity(USERS_MAX).time_to_idle(USER_IDLE).build(),
+                users: Cache::builder()
+                    .max_capacity(USERS_MAX)
+                    // Newcomers are counted too, whoever must be forgotten for it.
+                    .eviction_policy(EvictionPolicy::lru())
+                    .time_to_idle(USER_IDLE)
+                    .build(),
             }),
         }
     }

@@ -1,6 +1,7 @@
 //! What a token says: as it arrives, and as a handler sees it.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -65,6 +66,8 @@ pub(super) struct RawClaims {
     pub(super) scope: Option<String>,
     pub(super) email: Option<String>,
     pub(super) name: Option<String>,
+    /// Whose key the token is bound to (RFC 7800).
+    pub(super) cnf: Option<IgnoredAny>,
 }
 
 /// `aud`: one audience or several (RFC 7519 §4.1.3).

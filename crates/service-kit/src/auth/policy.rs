@@ -56,6 +56,8 @@ impl Policy {
     pub(super) fn accept(&self, raw: RawClaims, now: OffsetDateTime) -> Result<Claims, VerifyError> {
         expect(raw.iss.as_deref() == Some(self.issuer()), "iss")?;
         expect(raw.token_use.as_deref() == Some("access"), "token_use")?;
+        // A token for the holder of a key alone: as a bearer token anybody could use it who has seen it.
+        expect(raw.cnf.is_none(), "cnf")?;
         match self {
             Self::Local { audience, .. } => {
                 expect(raw.aud.is_some_and(|aud| aud.contains(audience)), "aud")?;
@@ -224,6 +226,12 @@ mod tests {
         assert_eq!(at("nbf", 6), Some(VerifyError::NotYetValid));
         assert_eq!(at("iat", 5), None);
         assert_eq!(at("iat", 6), Some(VerifyError::NotYetValid));
+    }
+
+    #[test]
+    fn a_token_that_is_bound_to_a_key_is_no_bearer_token() {
+        let bound = with("cnf", json!({"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}));
+        assert_eq!(accept(&local(), bound), Err(VerifyError::Claim("cnf")));
     }
 
     #[test]

@@ -49,16 +49,10 @@ pub(super) fn of_login(error: CognitoError) -> IdentityError {
     }
 }
 
-/// Of a confirmation in the middle of a login. That it was tried tells that there is such an account, so that whatever it is that
-/// fails is told as it is of anybody: only that there are too many calls, which everybody is told.
+/// Of a confirmation in the middle of a login, whatever failed: that it was tried would tell that there is such an account.
 pub(super) fn of_late_confirmation(error: CognitoError) -> IdentityError {
-    match error {
-        CognitoError::Throttled { .. } | CognitoError::Busy { .. } => error.into(),
-        _ => {
-            tracing::warn!(%error, "an account that is not confirmed cannot be confirmed either");
-            IdentityError::InvalidCredentials
-        }
-    }
+    tracing::warn!(%error, "an account that is not confirmed cannot be confirmed either");
+    IdentityError::InvalidCredentials
 }
 
 /// Of tokens that could not be taken back later.

@@ -130,7 +130,8 @@ async fn as_admin_an_unconfirmed_user_is_confirmed_and_then_the_password_counts(
 
     // That it cannot be confirmed is not told: of nobody's account it would not have been tried.
     task.stub.answer("InitiateAuth", unconfirmed());
-    for trouble in [CognitoAnswer::error("AccessDeniedException", ""), CognitoAnswer::Html(500), wrong()] {
+    let throttled = || CognitoAnswer::error("LimitExceededException", "");
+    for trouble in [CognitoAnswer::error("AccessDeniedException", ""), CognitoAnswer::Html(500), throttled(), wrong()] {
         task.stub.answer("AdminConfirmSignUp", trouble);
         task.login().await.assert_problem(401, "invalid_credentials");
     }
