@@ -1,4 +1,4 @@
-"""Makes a user pool and an app client in an emulator of Amazon Cognito, and prints what docker-compose.yml wants to know of them, one
+"""Makes a user pool and an app client in an emulator of Amazon Cognito, and prints the settings of Datum that belong to them, one
 `NAME=value` a line.
 
     pool.py [ENDPOINT] [ENDPOINT-AS-THE-SERVICES-SEE-IT]     default: http://127.0.0.1:4566 for both
@@ -55,6 +55,9 @@ def main():
         "COGNITO_CLIENT_ID": client,
         "COGNITO_ENDPOINT_URL": seen,
         "COGNITO_CONFIRMATION": "admin",
+        # For `datum up`, and under the names that docker-compose.yml takes them by.
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
         "COGNITO_AWS_ACCESS_KEY_ID": "test",
         "COGNITO_AWS_SECRET_ACCESS_KEY": "test",
     }

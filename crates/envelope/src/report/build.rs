@@ -44,7 +44,8 @@ fn verdict(findings: &[(SectionKind, Finding)]) -> Verdict {
     };
     let (voids, warnings) = (of(Severity::Void), of(Severity::Warning));
     let all = findings.iter().map(|(_, finding)| finding);
-    let figures: Vec<Finding> = all.filter(|finding| finding.rule == rules::FIGURES).cloned().collect();
+    let by = |rule: &str| all.clone().filter(|finding| finding.rule == rule).cloned().collect::<Vec<_>>();
+    let figures = [by(rules::ANSWER), by(rules::FIGURES)].concat();
     let only_capacity = voids.iter().all(|finding| finding.rule == rules::CAPACITY_VOID);
     match (voids.is_empty(), warnings.is_empty()) {
         (false, _) => Verdict {

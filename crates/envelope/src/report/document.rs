@@ -34,7 +34,8 @@ pub struct Verdict {
     pub headline: String,
     /// What voids or qualifies them, the worst first.
     pub reasons: Vec<Finding>,
-    /// The figures that one looks for first: one sentence for each group of runs that counts.
+    /// What one looks for first: the answer to a question that the runs ask, then the figures, a sentence for each group of runs
+    /// that counts.
     pub figures: Vec<Finding>,
 }
 

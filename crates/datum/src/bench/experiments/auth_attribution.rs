@@ -12,6 +12,7 @@
 
 use std::process::ExitCode;
 
+use envelope::report::Options;
 use envelope::result::PhaseKind;
 use loadgen::scenario::{Arrivals, Model, PhaseSpec, Scenario};
 
@@ -25,6 +26,8 @@ use crate::bench::system::{Double, StackSettings};
 use crate::bench::{capsule, headline, report};
 use crate::terminal::say;
 
+/// Also the report's title.
+const QUESTION: &str = "Whose time is a login?";
 /// The mix with logins and registrations, and the same without.
 const MIXES: [(&str, &str); 2] = [("baseline-mix", ""), ("token-reuse", ", tokens reused")];
 const WARM_UP_SECONDS: u32 = 10;
@@ -68,7 +71,8 @@ pub(in crate::bench) async fn run(args: &AuthAttributionArgs, operator: &Operato
         }
     }
     let folders: Vec<_> = finished.iter().map(|it| it.folder.clone()).collect();
-    let built = report::build(&folders)?;
+    let options = Options { title: Some(QUESTION.to_owned()), ..Options::default() };
+    let built = report::build_with(&folders, &options)?;
     say("");
     headline::show_together(&built);
     for finding in built.document.findings().filter(|finding| finding.rule == ANSWER) {
@@ -96,7 +100,7 @@ fn scenario(name: &str, rate: f64, seconds: u32) -> Result<Scenario, BenchError>
     let mix = loadgen::scenario::open(name)?;
     Ok(Scenario {
         name: format!("{name}-open"),
-        question: "Whose time is a login?".to_owned(),
+        question: QUESTION.to_owned(),
         model: Model::Open { arrivals_per_second: rate, max_vus: max_vus(rate), arrivals: Arrivals::Poisson },
         phases: vec![phase(PhaseKind::WarmUp, WARM_UP_SECONDS), phase(PhaseKind::Measure, seconds)],
         ..mix

@@ -32,10 +32,7 @@ pub(super) const MIXED_EXPERIMENTS: Rule = Rule {
                 continue;
             }
             let values = format::list(&values);
-            let changes_all = matches!(
-                aspect,
-                Aspect::Scenario | Aspect::Driver | Aspect::Machine | Aspect::Revision | Aspect::Target
-            );
+            let changes_all = matches!(aspect, Aspect::Driver | Aspect::Machine | Aspect::Revision | Aspect::Target);
             if changes_all || splits_a_role(facts, aspect) {
                 said.push(warning(format!(
                     "The runs differ in their {aspect} ({values}); those that differ are not put together."

@@ -115,6 +115,9 @@ pub(super) fn descriptions() -> impl Iterator<Item = (&'static str, &'static str
 /// The rule that says the figures which one looks for first.
 pub(super) const FIGURES: &str = conclusion::WHAT_THE_RUNS_SHOW.id;
 
+/// The rule that answers a question of its own, where the runs ask it: its sentences stand beside the verdict, before the figures.
+pub(super) const ANSWER: &str = slow_requests::IS_IT_THE_IDENTITY_PROVIDER.id;
+
 /// The rule that voids what is said about capacity, and nothing else.
 pub(super) const CAPACITY_VOID: &str = load_model::GENERATOR_BOUND.id;
 

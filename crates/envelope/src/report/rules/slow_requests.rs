@@ -49,7 +49,8 @@ pub(super) const IS_IT_THE_IDENTITY_PROVIDER: Rule = Rule {
     id: "is-it-the-identity-provider",
     about: "Where some runs ask an identity provider: its share of the logins around the median, the 95th and the 99th \
             percentile, with its time. Half or more at all three: login's latency is the provider's. Less at all three: it is not. \
-            Between: it depends on which login is meant. A percentile that too few logins support counts for nothing.",
+            Between: it depends on which login is meant. A percentile that too few logins support counts for nothing; without a firm \
+            median there is no answer.",
     section: SectionKind::Conclusion,
     evaluate: |facts| {
         let logins: Vec<(&str, Anatomy)> = facts
@@ -107,6 +108,15 @@ fn sentence(title: &str, anatomy: &Anatomy) -> String {
     });
     let provider =
         format!("the identity provider is {percent} of the logins around the median, the 95th and the 99th percentile");
+    let median_is_firm =
+        all.first().is_some_and(|median| median.cut.is_some() && !median.name.starts_with(format::ROUGHLY));
+    if !median_is_firm {
+        return format!(
+            "{title}: whose time a login is cannot be told from {} logins; the median takes 20, the 95th percentile 200 and the 99th \
+             1,000. So far {provider}.",
+            format::count(anatomy.count())
+        );
+    }
     if shares.iter().all(|share| *share >= DOMINANT) {
         format!("{title}: login's latency is the identity provider's: {provider}{of_few}.")
     } else if shares.iter().all(|share| *share < DOMINANT) {
@@ -176,7 +186,12 @@ mod tests {
         let sentences = said(&IS_IT_THE_IDENTITY_PROVIDER, &[few]);
         let expected = "≈67 % (2.00 ms of 3.00 ms), too few and too few";
         assert!(sentences[0].1.contains(expected), "{sentences:?}");
-        assert!(sentences[0].1.contains("(\"too few\": 6 logins do not tell it)"), "{sentences:?}");
+        assert!(sentences[0].1.contains("whose time a login is cannot be told from 6 logins"), "{sentences:?}");
+        assert!(!sentences[0].1.contains("login's latency"), "{sentences:?}");
+        let some = logins("some", &[(60, &[("idp", 2), ("app", 1)])]);
+        let sentences = said(&IS_IT_THE_IDENTITY_PROVIDER, &[some]);
+        assert!(sentences[0].1.contains("login's latency is the identity provider's"), "{sentences:?}");
+        assert!(sentences[0].1.contains("(\"too few\": 60 logins do not tell it)"), "{sentences:?}");
         let both = logins("both", &[(900, &[("idp", 200)]), (100, &[("idp", 200), ("admission", 900)])]);
         assert!(said(&IS_IT_THE_IDENTITY_PROVIDER, &[both])[0].1.contains("depends on the login"));
     }
