@@ -166,6 +166,7 @@ const fn why_not(why: Undecidable) -> &'static str {
         Undecidable::SingleRun => "1 run",
         Undecidable::FewRequests => "too few requests",
         Undecidable::MixedRuns => "mixed runs",
+        Undecidable::SetByTheLoad => "set by the load",
     }
 }
 

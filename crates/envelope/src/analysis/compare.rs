@@ -3,12 +3,17 @@
 use super::compared::Compared;
 use super::noise_floor::{NoiseFloor, metrics};
 use super::owner::is_mostly_broken;
-use super::pooled::{Metric, Pooled};
+use super::pooled::{Metric, Pooled, Quantity};
+use super::throughput::capacity_evidence_of;
+use crate::result::Load;
 use crate::run::Run;
 use crate::statistics::{
     CONFIDENCE, DEFAULT_POWER, ErrorRate, Interval, Resampling, Sample, Support, exact_interval,
     minimum_detectable_difference, noise_of_difference, pooled_deviation,
 };
+
+/// From this share of the arrivals on a system kept up with them: random arrivals of some thousands differ from their mean by less.
+const KEPT_UP: f64 = 0.95;
 
 /// What comparing two groups of runs gave.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,6 +78,8 @@ pub enum Undecidable {
     FewRequests,
     /// A group holds runs of different conditions: its figures are of no system.
     MixedRuns,
+    /// A throughput that the load has set in every run: think times, or arrivals that the system kept up with.
+    SetByTheLoad,
 }
 
 /// The errors of both groups.
@@ -115,6 +122,11 @@ pub fn compare_with(a: &[Run], b: &[Run], noise: Option<&NoiseFloor>, resampling
         .into_iter()
         .filter_map(|metric| compare_metric(metric, a, b, noise, resampling))
         .collect();
+    if a.iter().chain(b).all(sets_its_throughput) {
+        for metric in metrics.iter_mut().filter(|metric| metric.metric.quantity == Quantity::Throughput) {
+            metric.verdict = Verdict::NotDecidable(Undecidable::SetByTheLoad);
+        }
+    }
     let mut errors = compare_errors(a, b);
     if compared.is_mixed() {
         for metric in &mut metrics {
@@ -129,6 +141,16 @@ pub fn compare_with(a: &[Run], b: &[Run], noise: Option<&NoiseFloor>, resampling
         .map(|run| run.label.clone())
         .collect();
     Comparison { a_runs: a.len(), b_runs: b.len(), compared, metrics, errors, void }
+}
+
+/// Whether a run's throughput is that of its load, whatever answers it.
+fn sets_its_throughput(run: &Run) -> bool {
+    match run.load {
+        Some(Load::Open { arrivals_per_second, .. }) => {
+            run.throughput.is_some_and(|achieved| achieved >= KEPT_UP * arrivals_per_second)
+        }
+        _ => capacity_evidence_of(run, None).is_some_and(|evidence| evidence.void),
+    }
 }
 
 fn compare_metric(
@@ -215,7 +237,6 @@ fn compare_errors(a: &[Run], b: &[Run]) -> ErrorComparison {
 #[cfg(test)]
 mod tests {
     use super::super::noise_floor::noise_floor;
-    use super::super::pooled::Quantity;
     use super::super::pooled::tests::{figures, recorded};
     use super::*;
     use crate::result::{Answerer, Failure, FailureCount};
@@ -226,6 +247,24 @@ mod tests {
 
     fn verdict(comparison: &Comparison, quantity: Quantity) -> Verdict {
         comparison.metrics.iter().find(|found| found.metric.quantity == quantity).unwrap().verdict
+    }
+
+    #[test]
+    fn a_throughput_that_the_load_sets_is_no_difference_of_the_systems() {
+        let loaded = |values: &[f64], load: &Load| {
+            let runs = throughputs(values).into_iter();
+            runs.map(|run| Run { load: Some(load.clone()), ..run }).collect::<Vec<_>>()
+        };
+        let said = |load: &Load| {
+            let comparison = compare(&loaded(&[100.0, 101.0, 99.0], load), &loaded(&[120.0, 121.0, 119.0], load), None);
+            verdict(&comparison, Quantity::Throughput)
+        };
+        let set = Verdict::NotDecidable(Undecidable::SetByTheLoad);
+        assert_eq!(said(&Load::Open { arrivals_per_second: 100.0 }), set);
+        assert_eq!(said(&Load::Open { arrivals_per_second: 150.0 }), Verdict::Faster, "neither kept up");
+        // Answers take a tenth of a second: users who think for eight send what they are made to.
+        assert_eq!(said(&Load::Closed { vus: 800, think_time_mean_seconds: 8.0 }), set);
+        assert_eq!(said(&Load::Closed { vus: 10, think_time_mean_seconds: 0.0 }), Verdict::Faster);
     }
 
     #[test]
