@@ -41,6 +41,11 @@ impl Admission {
         }
     }
 
+    /// Waits for a place of one more attempt in the limits; the permit is held already. `false` where there is none in time.
+    pub(crate) async fn may_repeat(&self, operation: Operation, user: &str) -> bool {
+        self.limiter.pass(operation, user, self.timeout).await.is_ok()
+    }
+
     /// Waits for limits and permit, together at most the configured time. First come, first served.
     pub(crate) async fn enter(&self, operation: Operation, user: &str) -> Result<Permit, CognitoError> {
         let deadline = Instant::now() + self.timeout;

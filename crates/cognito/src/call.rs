@@ -56,7 +56,7 @@ impl Cognito {
         let permit = stages::timed(Stage::Admission, self.0.admission.enter(operation, user)).await?;
         let deadline = Instant::now() + self.timeout_of(operation);
         let outcome = stages::timed(Stage::Idp, async {
-            let attempts = self.attempts(operation, attempt);
+            let attempts = self.attempts(operation, user, attempt);
             timeout_at(deadline, attempts)
                 .await
                 .unwrap_or(Err(CognitoError::Unavailable { operation, trouble: Trouble::Timeout }))
@@ -74,7 +74,12 @@ impl Cognito {
         }
     }
 
-    async fn attempts<T, E, F>(&self, operation: Operation, attempt: impl Fn() -> F) -> Result<T, CognitoError>
+    async fn attempts<T, E, F>(
+        &self,
+        operation: Operation,
+        user: &str,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, CognitoError>
     where
         F: Future<Output = Result<T, SdkError<E>>>,
         E: ProvideErrorMetadata + Error + 'static,
@@ -94,6 +99,10 @@ impl Cognito {
                     tracing::debug!(%error, "another attempt");
                     sleep(pause).await;
                     pause *= 2;
+                    // An attempt counts as a call: the provider's quotas count it so.
+                    if !self.0.admission.may_repeat(operation, user).await {
+                        return Err(error);
+                    }
                 }
                 outcome => return outcome,
             }
@@ -158,6 +167,23 @@ mod tests {
         assert!(is_timeout(&outcome), "{outcome:?}");
         // At 0, 100, 300, 700, 1500 and 3100 ms; the next would be at 6300.
         assert_eq!((attempts.get(), began.elapsed()), (6, Duration::from_secs(5)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_attempt_takes_another_place_in_the_limits() {
+        let cognito = cognito(&[("COGNITO_LIMIT_USER_READ", "1"), ("COGNITO_MAX_ATTEMPTS", "2")]);
+        let began = Instant::now();
+        let attempts = Cell::new(Vec::new());
+        let attempt = || {
+            let mut at = attempts.take();
+            at.push(began.elapsed().as_millis());
+            attempts.set(at);
+            async { timed_out() }
+        };
+        // Within the 2 s that a get-user has.
+        let outcome = cognito.call(Operation::GetUser, "ada", attempt).await;
+        assert!(is_timeout(&outcome), "{outcome:?}");
+        assert_eq!(attempts.take(), [0, 1_000]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -256,6 +256,8 @@ impl CognitoError {
             "LimitExceededException" | "TooManyFailedAttemptsException" => {
                 throttled(ThrottledBy::Attempts, AFTER_ATTEMPTS)
             }
+            // Whatever it calls itself: a server that fails has judged nobody.
+            _ if status >= 500 => unavailable(Trouble::Failing(status)),
             "NotAuthorizedException" if says("secret hash") || says("secrethash") => match operation {
                 // Here the hashed name comes from the client, who may have put another one there.
                 Operation::Refresh => refused(Refusal::TokenNotAccepted),
@@ -309,7 +311,6 @@ impl CognitoError {
             | "UnknownOperationException" => unavailable(Trouble::Misconfigured),
             "InternalErrorException" => unavailable(Trouble::Failing(status)),
             _ if status == 429 => throttled(ThrottledBy::Provider, AFTER_RATE),
-            _ if status >= 500 => unavailable(Trouble::Failing(status)),
             _ => unavailable(Trouble::Unexpected(status)),
         }
     }

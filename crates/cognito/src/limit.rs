@@ -89,10 +89,12 @@ impl Limiter {
         }
     }
 
-    /// Waits until the call may be sent.
+    /// Waits until the call may be sent: for its user's place, and after that for one of its kind. A place of the kind that was
+    /// taken before would be used late, beside later ones.
     ///
     /// # Errors
-    /// At once, and without a trace in any limit, when that is further away than `patience`: which limit, and how far.
+    /// When a place is further away than `patience` allows, without a trace in any limit: which limit, and how far. At once, unless
+    /// the user's own place was waited for.
     pub(crate) async fn pass(
         &self,
         operation: Operation,
@@ -105,21 +107,20 @@ impl Limiter {
             .as_ref()
             .filter(|_| !user.is_empty())
             .map(|limit| limit.users.get_with_by_ref(user, || Arc::new(Rate::per_second(limit.calls_per_second))));
-        let mut wait = Duration::ZERO;
+        let until = now + patience;
         if let Some(rate) = &of_user {
-            wait = rate.reserve(now, patience).map_err(|wait| (ThrottledBy::UserLimit, wait))?;
+            let wait = rate.reserve(now, patience).map_err(|wait| (ThrottledBy::UserLimit, wait))?;
+            pause(wait).await;
         }
         if let Some(rate) = self.of(operation.category()) {
-            match rate.reserve(now, patience) {
-                Ok(more) => wait = wait.max(more),
+            let now = Instant::now();
+            match rate.reserve(now, until.saturating_duration_since(now)) {
+                Ok(wait) => pause(wait).await,
                 Err(wait) => {
                     of_user.inspect(|rate| rate.give_back());
                     return Err((ThrottledBy::Limit, wait));
                 }
             }
-        }
-        if !wait.is_zero() {
-            tokio::time::sleep_until(now + wait).await;
         }
         Ok(())
     }
@@ -132,6 +133,12 @@ impl Limiter {
             Category::Token => self.user_token.as_ref(),
             Category::AccountRecovery => None,
         }
+    }
+}
+
+async fn pause(wait: Duration) {
+    if !wait.is_zero() {
+        tokio::time::sleep(wait).await;
     }
 }
 
@@ -190,6 +197,41 @@ mod tests {
         assert_eq!(at_once(Operation::GetUser, "bob").await, Ok(()), "what the other limit refused is not counted");
         assert_eq!(at_once(Operation::ChangePassword, "").await, Ok(()));
         assert_eq!(at_once(Operation::ChangePassword, "").await, Ok(()), "nobody in particular");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn users_who_must_wait_do_not_come_together_beyond_the_limit_of_all() {
+        let limits = Limits { user_authentication: 50, per_user: 10, ..Limits::default() };
+        let limiter = Arc::new(Limiter::new(limits));
+        let mut calls = tokio::task::JoinSet::new();
+        let began = Instant::now();
+        // In order of their users, so that each user's later calls wait for a second and more.
+        for user in 0..5 {
+            for _ in 0..20 {
+                let limiter = limiter.clone();
+                calls.spawn(async move {
+                    let passed = limiter.pass(Operation::LogIn, &format!("user {user}"), PATIENCE).await;
+                    passed.map(|()| began.elapsed())
+                });
+            }
+        }
+        for user in 0..60 {
+            let limiter = limiter.clone();
+            calls.spawn(async move {
+                tokio::time::sleep(Duration::from_millis(1_050)).await;
+                let passed = limiter.pass(Operation::LogIn, &format!("late {user}"), PATIENCE).await;
+                passed.map(|()| began.elapsed())
+            });
+        }
+        let mut passed: Vec<Duration> = calls.join_all().await.into_iter().filter_map(Result::ok).collect();
+        passed.sort_unstable();
+        assert!(passed.len() > 100, "{}", passed.len());
+        let busiest = passed
+            .iter()
+            .map(|from| passed.iter().filter(|at| *at >= from && **at < *from + Duration::from_secs(1)).count())
+            .max();
+        // 50, and the burst of a tenth.
+        assert!(busiest <= Some(55), "{busiest:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -147,3 +147,11 @@ async fn a_refresh_token_that_could_not_be_taken_back_is_not_handed_out() {
         task.login().await.assert_problem(503, "identity_unavailable");
     }
 }
+
+#[tokio::test]
+async fn a_server_that_fails_has_judged_nobody_whatever_it_calls_itself() {
+    let task = OnCognito::start().await;
+    let (code, message) = ("NotAuthorizedException".to_owned(), "Incorrect username or password.".to_owned());
+    task.stub.answer("InitiateAuth", CognitoAnswer::Error { status: 503, code, message });
+    task.login().await.assert_problem(503, "identity_unavailable");
+}
