@@ -73,7 +73,7 @@ fn a_task_without_configuration_lists_everything_that_is_missing() {
 /// otherwise `LIMIT=1 datum up` would be ignored without a word.
 #[test]
 fn every_variable_of_every_task_is_wired_or_passed_on() {
-    const WIRED: [&str; 18] = [
+    const WIRED: [&str; 19] = [
         "AUTH_AUDIENCE",
         "AUTH_IDENTITY_PROVIDER",
         "AUTH_ISSUER",
@@ -86,6 +86,8 @@ fn every_variable_of_every_task_is_wired_or_passed_on() {
         "AWS_SESSION_TOKEN",
         "COGNITO_CLIENT_ID",
         "DATABASE_URL",
+        // The URL has the password.
+        "DB_PASSWORD",
         "DATUM_LIFELINE",
         "HOST",
         "PORT",
