@@ -261,11 +261,11 @@ impl Keeper {
                 let seconds = after.as_secs();
                 notice(&board, task, &format!("is not ready after {seconds} s: {}", *waiting_for.borrow()));
             }
-            std::future::pending::<()>().await;
+            std::future::pending::<Awaited>().await
         };
         tokio::select! {
             status = process.exited() => Awaited::Died(status),
-            () = tell, if self.first.is_some() => unreachable!("it is pending in the end"),
+            never = tell, if self.first.is_some() => never,
             () = self.stop.cancelled() => Awaited::Stopped,
             () = until_ready(&authority, &waiting_for) => Awaited::Ready,
             Some(replacement) = self.replacements.recv() => Awaited::Unwanted(replacement),

@@ -33,7 +33,9 @@ pub use identity::single_identity;
 pub use latency::{EndpointRanges, LatencyRanges, Range, latency_ranges};
 pub use noise_floor::{MetricNoise, NoiseFloor, noise_floor};
 pub(crate) use owner::NO_STATEMENT;
-pub use owner::{MOSTLY_BROKEN, Owner, broken, is_mostly_broken, mostly_broken, owner_of};
+pub use owner::{
+    MOSTLY_BROKEN, NOTHING_ENDED, NOTHING_MEASURED, Owner, broken, is_mostly_broken, mostly_broken, owner_of,
+};
 pub use pooled::{Metric, Quantity};
 pub use slo::{Slo, SloError, SloOutcome, SloQuantity, SloVerdict};
 pub use throughput::{Scaling, ThroughputSummary, capacity_evidence_of, think_time_of, throughput_summary};

@@ -105,6 +105,12 @@ pub fn broken(failures: &[FailureCount]) -> u64 {
 /// What follows for a run whose requests mostly failed; also how a reader finds that its driver has said so.
 pub(crate) const NO_STATEMENT: &str = "throughput and latencies are no statement about a system that works";
 
+/// What voids a run that ended before its measured phase, whoever drove it.
+pub const NOTHING_MEASURED: &str = "The run ended before anything was measured.";
+
+/// What voids a run whose measured phase saw no request to its end.
+pub const NOTHING_ENDED: &str = "No request ended within the measured phase.";
+
 /// Why a run whose requests mostly failed says nothing: the sentence that a driver voids it with. `None` for a run that did not
 /// mostly fail, and for one without requests.
 #[must_use]

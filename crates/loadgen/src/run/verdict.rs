@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use envelope::analysis::{broken, mostly_broken, single_identity};
+use envelope::analysis::{NOTHING_ENDED, NOTHING_MEASURED, broken, mostly_broken, single_identity};
 use envelope::result::{Interval, Latencies, Work};
 
 use crate::scenario::{Model, Scenario};
@@ -81,11 +81,11 @@ pub(super) struct Verdict {
 pub(super) fn judge(measured: &Measured, scenario: &Scenario, identities: u64) -> Verdict {
     let mut verdict = Verdict::default();
     if measured.seconds == 0 {
-        verdict.void.push("The run ended before anything was measured.".to_owned());
+        verdict.void.push(NOTHING_MEASURED.to_owned());
         return verdict;
     }
     if measured.work.completed == 0 {
-        verdict.void.push("No request ended within the measured phase.".to_owned());
+        verdict.void.push(NOTHING_ENDED.to_owned());
     }
     verdict.void.extend(mostly_broken(measured.broken, measured.latency.count()));
     busy_threads(measured, &mut verdict);

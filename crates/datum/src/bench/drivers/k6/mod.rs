@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use envelope::analysis::single_identity;
+use envelope::analysis::{NOTHING_MEASURED, single_identity};
 use envelope::import::K6Points;
 use envelope::result::{Completion, FolderError, GeneratorUse, Interval, PhaseKind};
 use flate2::Compression;
@@ -41,8 +41,6 @@ const EXIT_STOPPED: i32 = 105;
 const LAST_WORDS: usize = 12;
 /// From this share of all CPUs on, k6 measured itself.
 const BUSY_SHARE: f64 = 0.9;
-/// What voids a run that was ended before its measured phase.
-const NOTHING_MEASURED: &str = "The run ended before anything was measured.";
 
 /// A k6 that was found.
 #[derive(Debug, Clone)]
@@ -261,6 +259,10 @@ impl<'a> Reading<'a> {
     }
 
     async fn tell(&mut self, seconds: Vec<Interval>) {
+        // Asked for every point, and most complete no second.
+        if seconds.is_empty() {
+            return;
+        }
         let schedule = self.plan.scenario.schedule();
         for mut interval in seconds {
             self.tally.add(&interval, schedule.phases());

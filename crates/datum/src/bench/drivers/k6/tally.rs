@@ -1,6 +1,6 @@
 //! How the measured requests ended, counted while k6's points become seconds.
 
-use envelope::analysis::{broken, mostly_broken};
+use envelope::analysis::{NOTHING_ENDED, broken, mostly_broken};
 use envelope::result::{Interval, Phase, PhaseKind, SET_UP};
 
 /// Requests of the measured phases.
@@ -27,7 +27,7 @@ impl Tally {
     /// Why nothing can be concluded from these requests.
     pub(super) fn void(&self) -> Option<String> {
         if self.requests == 0 {
-            return Some("No request ended within the measured phase.".to_owned());
+            return Some(NOTHING_ENDED.to_owned());
         }
         mostly_broken(self.broken, self.requests)
     }
